@@ -180,10 +180,11 @@ func (p *program) server() error {
 	if err != nil {
 		return err
 	}
+	finder := p.discovery()
 	db := prom.New(prom.Options{
 		DataDir: c.DataDir, Owner: owner.UID, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
 		MemoryLimit: c.Memory.Limit,
-		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host, Agent: p.link != nil,
+		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Discovery: finder, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host, Agent: p.link != nil,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
 	p.status = db.Status()
@@ -192,6 +193,7 @@ func (p *program) server() error {
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
 	p.collectors = append(p.collectors, prom.NewTargets(db))
 	p.add(db, evaluated.Hub, db.Reloader(), stored)
+	p.cluster()
 	if c.Analysis.Enabled {
 		return p.analyse(db)
 	}

@@ -28,6 +28,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/server/cluster"
+	"github.com/teescope/teescope/internal/server/discovery"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
@@ -156,6 +158,7 @@ func Descriptions() []*metric.Desc {
 	all = append([]collector.Collector{
 		build.New(build.Info{}), ondemand.New(ondemand.Options{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
 		prom.NewTargets(nil),
+		discovery.New(discovery.Options{}), cluster.New(cluster.Options{}),
 		storagealert.New(storagealert.Options{}),
 	}, all...)
 	return collector.NewRegistry(slog.New(slog.DiscardHandler), all...).Descriptions()

@@ -21,8 +21,9 @@ var foreignNames = []string{
 	"config.v2.json", // of Docker
 	"alerts.json",    // written below the data directory
 	"sweep.json",     // written by record
-	"web.yml",        // a file of the user
-	"enclave.json",   // of EGo
+	"web.yml",        // files of the user
+	"targets.yml",
+	"enclave.json", // of EGo
 	"Occlum.json",
 	"bpf/headers/vmlinux_amd64.h",
 }

@@ -59,7 +59,7 @@ func TestObjectsDecode(t *testing.T) {
 					t.Errorf("%s: %s occurs twice", name, id)
 				}
 				seen[id] = true
-				if errs := validation.IsDNS1123Subdomain(o.name); errs != nil || o.namespace == "" {
+				if errs := validation.IsDNS1123Subdomain(o.name); errs != nil || (o.namespace == "") != strings.HasPrefix(o.Kind, "Cluster") {
 					t.Errorf("%s: %s: %v", name, id, errs)
 				}
 				for _, label := range []string{"helm.sh/chart", "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"} {
@@ -83,7 +83,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		"apiVersion: v1\nkind: Pod\nspec: {hostPid: true}":                     `unknown field "spec.hostPid"`,
 		"apiVersion: v1\nkind: Pod\nspec: {hostPID: yes please}":               "cannot unmarshal string",
 		"apiVersion: v1\nkind: Pod\nspec: {}\nspec: {}":                        `"spec" already set`,
-		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole":          "may not make this kind",
+		"apiVersion: v1\nkind: Secret":                                         "may not make this kind",
 		"apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nspec: {a: 1}": `unknown field "spec.a"`,
 	} {
 		if _, err := decode(document); err == nil || !strings.Contains(err.Error(), want) {
@@ -115,7 +115,7 @@ func TestWrongValues(t *testing.T) {
 		"agent: {securityContext: {privileged: true}}":      "at '/agent/securityContext/privileged': value must be false",
 		"agent: {config: {listen: ':1'}}":                   "invalid propertyName 'listen'",
 		"agent: {teeLabels: []}":                            "at '/agent/teeLabels': minItems: got 0, want 1",
-		"server: {enabled: true}":                           "at '/server/targets': minItems: got 0, want 1",
+		"server: {enabled: true, discovery: false}":         "at '/server/targets': minItems: got 0, want 1",
 		"server: {targets: [node1]}":                        "at '/server/targets/0': 'node1' does not match pattern",
 		"server: {persistence: {size: much}}":               "at '/server/persistence/size': 'much' does not match pattern",
 		"server: {memoryLimit: 2Gi}":                        "at '/server/memoryLimit': '2Gi' does not match pattern",
@@ -242,7 +242,8 @@ func TestOtherPodsAreRestricted(t *testing.T) {
 				continue
 			}
 			p, s := pod.SecurityContext, pod.Containers[0].SecurityContext
-			if pod.HostPID || pod.HostNetwork || pod.HostIPC || *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks {
+			reads := strings.HasSuffix(o.name, "-server") && !strings.Contains(values, "discovery: false")
+			if pod.HostPID || pod.HostNetwork || pod.HostIPC || *pod.AutomountServiceAccountToken != reads || *pod.EnableServiceLinks {
 				t.Errorf("%s: %s shares more with the node or the API than it needs", name, o.name)
 			}
 			if !*p.RunAsNonRoot || *p.RunAsUser == 0 || p.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {

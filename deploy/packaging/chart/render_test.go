@@ -20,6 +20,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -41,12 +42,16 @@ prometheusRule: {enabled: true, namespace: monitoring, labels: {release: kube-pr
 	"server": `
 server: {enabled: true, targets: ["node1:9750", "https://node2:9750"], podDisruptionBudget: {enabled: true}, serviceMonitor: {enabled: true}, config: {retention: {time: 30d}}}
 agent: {hostPort: 9750}`,
+	"server that reads pods": `
+server: {enabled: true, kubernetesPods: {enabled: true, labels: [team, app.kubernetes.io/name]}}`,
+	"server without Kubernetes' API": `
+server: {enabled: true, discovery: false, targets: ["node1:9750"]}`,
 	"server without a volume": `
 server: {enabled: true, targets: ["node1:9750"], persistence: {enabled: false}}
 agent: {enabled: false}`,
 	"secrets": `
 agent: {webConfig: {secretName: agent-web}, podMonitor: {enabled: true, endpoint: {scheme: https, tlsConfig: {insecureSkipVerify: true}}}}
-server: {enabled: true, targets: ["https://node1:9750"], webConfig: {secretName: server-web}, persistence: {storageClass: fast, annotations: {a: b}, whenDeleted: Delete}}`,
+server: {enabled: true, targets: ["https://node1:9750"], webConfig: {secretName: server-web}, targetsConfig: {secretName: agents}, persistence: {storageClass: fast, annotations: {a: b}, whenDeleted: Delete}}`,
 	"much": `
 nameOverride: tee
 commonLabels: {team: confidential}
@@ -96,19 +101,23 @@ type object struct {
 	is              any
 }
 
-// kinds are the kinds of objects that the chart may make. It has no roles and nothing that belongs to the cluster.
+// kinds are the kinds of objects that the chart may make. TestRights says what the roles are for.
 var kinds = map[string]func() meta.Object{
-	"apps/v1 DaemonSet":                       func() meta.Object { return &apps.DaemonSet{} },
-	"apps/v1 StatefulSet":                     func() meta.Object { return &apps.StatefulSet{} },
-	"v1 ConfigMap":                            func() meta.Object { return &core.ConfigMap{} },
-	"v1 Pod":                                  func() meta.Object { return &core.Pod{} },
-	"v1 Service":                              func() meta.Object { return &core.Service{} },
-	"v1 ServiceAccount":                       func() meta.Object { return &core.ServiceAccount{} },
-	"networking.k8s.io/v1 NetworkPolicy":      func() meta.Object { return &networking.NetworkPolicy{} },
-	"policy/v1 PodDisruptionBudget":           func() meta.Object { return &policy.PodDisruptionBudget{} },
-	"monitoring.coreos.com/v1 PodMonitor":     func() meta.Object { return &operator.PodMonitor{} },
-	"monitoring.coreos.com/v1 ServiceMonitor": func() meta.Object { return &operator.ServiceMonitor{} },
-	"monitoring.coreos.com/v1 PrometheusRule": func() meta.Object { return &operator.PrometheusRule{} },
+	"apps/v1 DaemonSet":                               func() meta.Object { return &apps.DaemonSet{} },
+	"apps/v1 StatefulSet":                             func() meta.Object { return &apps.StatefulSet{} },
+	"v1 ConfigMap":                                    func() meta.Object { return &core.ConfigMap{} },
+	"v1 Pod":                                          func() meta.Object { return &core.Pod{} },
+	"v1 Service":                                      func() meta.Object { return &core.Service{} },
+	"v1 ServiceAccount":                               func() meta.Object { return &core.ServiceAccount{} },
+	"networking.k8s.io/v1 NetworkPolicy":              func() meta.Object { return &networking.NetworkPolicy{} },
+	"rbac.authorization.k8s.io/v1 Role":               func() meta.Object { return &rbac.Role{} },
+	"rbac.authorization.k8s.io/v1 RoleBinding":        func() meta.Object { return &rbac.RoleBinding{} },
+	"rbac.authorization.k8s.io/v1 ClusterRole":        func() meta.Object { return &rbac.ClusterRole{} },
+	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() meta.Object { return &rbac.ClusterRoleBinding{} },
+	"policy/v1 PodDisruptionBudget":                   func() meta.Object { return &policy.PodDisruptionBudget{} },
+	"monitoring.coreos.com/v1 PodMonitor":             func() meta.Object { return &operator.PodMonitor{} },
+	"monitoring.coreos.com/v1 ServiceMonitor":         func() meta.Object { return &operator.ServiceMonitor{} },
+	"monitoring.coreos.com/v1 PrometheusRule":         func() meta.Object { return &operator.PrometheusRule{} },
 }
 
 // decode decodes as the API server does with strict validation: an unknown or repeated field is an error, and so is one in

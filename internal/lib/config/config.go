@@ -43,7 +43,11 @@ type Config struct {
 	Targets       []string // host:port, or https://host:port
 	// TargetsConfigFile configures the HTTP client for Targets, in the format of Prometheus' http_config.
 	TargetsConfigFile string
-	Scrape            []Endpoint
+	Discovery         []Discovery
+	// DiscoveryConfigFile configures the HTTP client for sources of Discovery, in the same format.
+	DiscoveryConfigFile string
+	Kubernetes          Kubernetes
+	Scrape              []Endpoint
 	// ScrapeConfigFiles are the same for endpoints, as NAME=FILE.
 	ScrapeConfigFiles []string
 	Workloads         Workloads
@@ -91,7 +95,7 @@ func (c *Config) Values() map[string]string {
 			switch k.name {
 			case "alerting.webhooks":
 				values[i] = shownWebhook(v)
-			case "scrape", "alerting.alertmanagers":
+			case "scrape", "alerting.alertmanagers", "discovery":
 				values[i], _, _ = strings.Cut(v, "?")
 			}
 		}

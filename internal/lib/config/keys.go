@@ -119,7 +119,7 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatSize(c.Retention.Size)} },
 		},
-		targetsKey(), targetsConfigFileKey(), scrapeKey(), scrapeConfigFileKey(),
+		targetsKey(), targetsConfigFileKey(), discoveryKey(), discoveryConfigFileKey(), kubernetesPodsKey(), kubernetesPodLabelsKey(), scrapeKey(), scrapeConfigFileKey(),
 		{
 			name: "workloads.max", commands: Up | Agent, kind: "number",
 			usage: "maximum number of workloads with series of their own; the others are added up as \"other\"",

@@ -84,6 +84,21 @@ var tries = map[string]struct {
 		"http://h:99999": `"http://h:99999": the port "99999" is not a number from 1 to 65535 (use NAME=http://host:port/metrics)`,
 	}},
 	"targets-config-file": {[]string{"agents.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"discovery": {[]string{"file=/etc/teescope/*.yml", "kubernetes=observe/app.kubernetes.io/component=agent"}, map[string]string{
+		"node1:9750":             `"node1:9750" is not file=PATTERN, http=URL, dns=NAME:PORT or kubernetes=NAMESPACE/SELECTOR`,
+		"dns=":                   `"dns=" is not file=PATTERN, http=URL, dns=NAME:PORT or kubernetes=NAMESPACE/SELECTOR`,
+		"file=agents.yml":        `file=agents.yml: use the whole name, which begins with /`,
+		"http=https://u:p@h/":    `"https://***@h/": a password in a URL ends up in logs; put it into discovery-config-file`,
+		"http=h/targets":         `"h/targets" is not an http or https URL`,
+		"dns=agents":             `"agents" is not HOST:PORT: use for example node1:9750`,
+		"dns=_tee._tcp.lan:97":   `"_tee._tcp.lan:97": SRV records have the port; use dns=_SERVICE._PROTO.NAME`,
+		"kubernetes=Observe/a=b": `"Observe/a=b" is not NAMESPACE/SELECTOR: use for example kubernetes=observe/app.kubernetes.io/component=agent`,
+	}},
+	"kubernetes.pods": {[]string{"true"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"kubernetes.pod-labels": {[]string{"team", "app.kubernetes.io/name"}, map[string]string{
+		"a b": `"a b" is not the name of a label: use for example app.kubernetes.io/name`,
+	}},
+	"discovery-config-file": {[]string{"cmdb.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
 	"scrape-config-file": {[]string{"db=/etc/db.yml"}, map[string]string{
 		"db":  `"db" is not NAME=FILE: use for example redis=/etc/teescope/redis.yml`,
 		"db=": `"db=" is not NAME=FILE: use for example redis=/etc/teescope/redis.yml`,

@@ -50,6 +50,22 @@ type account struct {
 	series int64
 }
 
+// divide states how many targets share the reserves from now on.
+func (a *accounts) divide(targets int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reserve = a.budget / 2 / int64(max(1, targets))
+	a.share()
+}
+
+// share adds up what targets use beyond their reserves.
+func (a *accounts) share() {
+	a.shared = 0
+	for _, one := range a.of {
+		a.shared += max(0, one.bytes()-a.reserve)
+	}
+}
+
 func (a account) bytes() int64 { return a.series*bytesPerSeries + a.labels*bytesPerLabelByte }
 
 func newAccounts(memoryLimit int64, targets int) *accounts {
@@ -109,10 +125,8 @@ func (a *accounts) count(ctx context.Context, head *tsdb.Head) error {
 	for key, more := range since {
 		put(counted, key, *more) // Some were counted twice. The next count corrects it.
 	}
-	a.of, a.shared = counted, 0
-	for _, one := range counted {
-		a.shared += max(0, one.bytes()-a.reserve)
-	}
+	a.of = counted
+	a.share()
 	return nil
 }
 

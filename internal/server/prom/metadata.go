@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/teescope/teescope/internal/server/discovery"
 )
 
 // Bounds of the metadata (HELP, TYPE and UNIT) of a target. The scraper keeps it with the names of the families for ten
@@ -100,6 +102,7 @@ func (b *seriesLimiter) generations(groups map[string][]*targetgroup.Group) map[
 	defer b.mu.Unlock()
 	out := make(map[string][]*targetgroup.Group, len(groups))
 	for job, list := range groups {
+		out[job] = make([]*targetgroup.Group, 0, len(list)) // also without targets: the scraper keeps a job that it is not told
 		for _, g := range list {
 			labels := g.Labels
 			if n := b.caches[string(g.Labels[numberLabel])]; n > 0 {
@@ -112,14 +115,16 @@ func (b *seriesLimiter) generations(groups map[string][]*targetgroup.Group) map[
 }
 
 // run keeps the limits of targets until ctx ends: it counts their series again when the database has removed some, and
-// discards what the scraper has cached for targets that sent too much.
+// discards what the scraper has cached for targets that sent too much. Found are the agents of the discovery, which are
+// scraped besides groups.
 func (b *seriesLimiter) run(
 	ctx context.Context, head *tsdb.Head, scraper *scrape.Manager, o Options,
-	groups map[string][]*targetgroup.Group, again func(map[string][]*targetgroup.Group),
+	groups map[string][]*targetgroup.Group, found <-chan []discovery.Target, again func(map[string][]*targetgroup.Group),
 ) {
 	oldest := int64(math.MaxInt64)
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
+	fixed := groups
 	for ctx.Err() == nil {
 		if now := head.MinTime(); now != oldest {
 			oldest = now
@@ -133,6 +138,10 @@ func (b *seriesLimiter) run(
 		}
 		select {
 		case <-ctx.Done():
+		case agents := <-found:
+			groups = withFound(fixed, agents)
+			b.known(groups)
+			again(b.generations(groups))
 		case <-tick.C:
 		}
 	}

@@ -3,7 +3,7 @@
 // Package prom embeds Prometheus: it scrapes, stores and answers PromQL over the real /api/v1.
 //
 // It is the only importer of github.com/prometheus/prometheus. It refuses to know any metric of teescope, to discover
-// targets (they are a fixed list), and to accept writes or administration over HTTP.
+// targets by itself (package discovery does), and to accept writes or administration over HTTP.
 package prom
 
 import (
@@ -27,6 +27,7 @@ import (
 	apiv1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/teescope/teescope/internal/lib/quietlog"
+	"github.com/teescope/teescope/internal/server/discovery"
 	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
@@ -51,8 +52,10 @@ type Options struct {
 	Targets     []string // agents, host:port; https://host:port for those with TLS
 	// TargetsConfig is a file with the HTTP client configuration for Targets. It may be empty.
 	TargetsConfig string
-	Endpoints     []Endpoint
-	Rules         RuleOptions
+	// Discovery finds more agents while the server runs. It may be nil.
+	Discovery *discovery.Finder
+	Endpoints []Endpoint
+	Rules     RuleOptions
 	// Self answers scrapes of this process without a network. With nil, this process is not scraped.
 	Self http.Handler
 	// Instance is the label instance of Self: the host name.
@@ -68,6 +71,18 @@ type Options struct {
 
 	// block is how much time a block covers, for tests. 0 is Prometheus' default of two hours.
 	block time.Duration
+}
+
+// manyTargets is the number of targets that limits assume before a discovery has answered.
+const manyTargets = 1000
+
+// targets is the number of targets that share the memory.
+func (o *Options) targets() int {
+	n := len(o.Targets) + len(o.Endpoints)
+	if o.Discovery != nil {
+		n += manyTargets
+	}
+	return n
 }
 
 // Endpoint is an application that is scraped besides agents. Job is the job label of its series.
@@ -113,7 +128,7 @@ type Server struct {
 // New returns a server. It touches nothing outside the process before Init.
 func New(opts Options) *Server {
 	s := &Server{
-		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit, len(opts.Targets)+len(opts.Endpoints)), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
+		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit, opts.targets()), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
 		health: newHealth(opts.Log),
 	}
 	s.damages = newDamages(s.health, opts.Log)

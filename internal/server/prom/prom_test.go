@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +20,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/server/discovery"
 )
 
 // exporter counts its scrapes.
@@ -197,6 +201,46 @@ func TestTargets(t *testing.T) {
 		_, times, values := samples(t, s, `up{instance="127.0.0.1:1"}[1m]`)
 		return len(times) > 0 && values[0] == 0
 	})
+}
+
+// TestAgentsComeAndGo writes the file of a discovery while the server runs. An agent that is no longer named is stale at once.
+func TestAgentsComeAndGo(t *testing.T) {
+	one, two := httptest.NewServer(&exporter{}), httptest.NewServer(&exporter{})
+	defer one.Close()
+	defer two.Close()
+	file := filepath.Join(t.TempDir(), "agents.json")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := func(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") }
+	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node1", "rack": "r1"}}]`, address(one)))
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Self, o.Interval, o.MemoryLimit = nil, 200*time.Millisecond, 256<<20
+	o.Discovery = discovery.New(discovery.Options{Sources: []discovery.Source{{Kind: discovery.File, Where: file}}, Log: o.Log})
+	s, _ := start(t, o)
+	has := func(instance string) bool {
+		labels, _, _ := samples(t, s, fmt.Sprintf(`scrapes_total{job="teescope",instance=%q}[1m]`, instance))
+		return labels != nil
+	}
+	now := func() (n int) {
+		var data struct{ Result []sample }
+		get(t, s.Handler(), "/query?query=scrapes_total", &data)
+		return len(data.Result)
+	}
+	eventually(t, time.Minute, "the first agent", func() bool { return has("node1") })
+	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node1"}}, {"targets": [%q], "labels": {"instance": "node2"}}]`, address(one), address(two)))
+	eventually(t, time.Minute, "the second agent", func() bool { return has("node2") })
+	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node2"}}]`, address(two)))
+	eventually(t, time.Minute, "the end of the first", func() bool { return now() == 1 })
+	write("[]")
+	eventually(t, time.Minute, "no agent", func() bool { return now() == 0 })
 }
 
 func TestEndpoints(t *testing.T) {

@@ -98,7 +98,7 @@ func (s *Server) config() (*config.Config, error) {
 			}},
 		})
 	}
-	if len(s.opts.Targets) > 0 {
+	if len(s.opts.Targets) > 0 || s.opts.Discovery != nil {
 		jobs = append(jobs, bounded(map[string]any{
 			"job_name":       jobLabel,
 			"static_configs": agentGroups(s.opts.Targets),
@@ -208,12 +208,12 @@ func (s *Server) newScraper() (*scrape.Manager, error) {
 		PassMetadataInContext:    true, // seriesLimiter reads the target from it
 		HTTPClientOptions:        []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(boundedDialer{s.self, s.memory, s.opts}.dial)},
 	}
-	if len(s.opts.Targets)+len(s.opts.Endpoints) < spreadAbove {
+	if s.opts.targets() < spreadAbove {
 		// The scraper waits this long plus a share of the interval that is a hash of the target. It does not wait when
 		// the sum is negative. The share is at most one interval.
 		opts.InitialScrapeOffset = -max(s.opts.Interval, warmUpInterval)
 	}
-	limiter := newSeriesLimiter(&guardV2{s.db, s.health}, s.memory, newAccounts(s.opts.MemoryLimit, len(s.opts.Targets)+len(s.opts.Endpoints)))
+	limiter := newSeriesLimiter(&guardV2{s.db, s.health}, s.memory, newAccounts(s.opts.MemoryLimit, s.opts.targets()))
 	var err error
 	if limiter.operations, err = operationsOfAll(s.opts); err != nil {
 		return nil, err
@@ -289,7 +289,9 @@ func (s *Server) scrape(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	again := func(groups map[string][]*targetgroup.Group) { targets <- groups }
-	s.limiter.Load().run(ctx, s.db.Head(), s.scraper, s.opts, groups, again)
+	found, ended := s.discover(ctx)
+	s.limiter.Load().run(ctx, s.db.Head(), s.scraper, s.opts, groups, found, again)
+	<-ended
 	s.scraper.Stop()
 	return <-done
 }

@@ -5,6 +5,7 @@ package prom
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ type seriesLimiter struct {
 	accounts *accounts
 
 	mu       sync.Mutex
-	left     map[string]*seriesCount // by URL; the targets are a fixed list
+	left     map[string]*seriesCount // by URL
 	caches   map[string]int          // by the label generationOf of a target: how often its cache was discarded
 	discard  map[string]bool         // the targets whose cache must be discarded
 	counts   map[countKey]float64    // what the metrics count
@@ -107,6 +108,9 @@ func (b *seriesLimiter) spend(target string, most int) error {
 	defer b.mu.Unlock()
 	now := b.now()
 	one := b.left[target]
+	if one == nil && len(b.left) >= 2*manyTargets { // targets of a discovery come and go
+		maps.DeleteFunc(b.left, func(_ string, c *seriesCount) bool { return now.Sub(c.since) >= newSeriesWindow })
+	}
 	if one == nil || now.Sub(one.since) >= newSeriesWindow {
 		one = &seriesCount{since: now}
 		b.left[target] = one

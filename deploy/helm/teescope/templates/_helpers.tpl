@@ -131,3 +131,8 @@ httpGet:
   port: http
 {{- end }}
 {{- end -}}
+
+{{/* Where the server finds the agents of this release: a namespace and the labels of pods. */}}
+{{- define "teescope.discovery" -}}
+kubernetes={{ .Release.Namespace }}/app.kubernetes.io/name={{ include "teescope.name" . }},app.kubernetes.io/instance={{ .Release.Name }},app.kubernetes.io/component=agent
+{{- end -}}

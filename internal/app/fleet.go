@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"os"
+
+	"github.com/teescope/teescope/internal/server/cluster"
+	"github.com/teescope/teescope/internal/server/discovery"
+)
+
+// discovery returns what finds agents while the server runs, or nil.
+func (p *program) discovery() *discovery.Finder {
+	c := p.Config
+	if len(c.Discovery) == 0 {
+		return nil
+	}
+	var sources []discovery.Source
+	for _, d := range c.Discovery {
+		sources = append(sources, discovery.Source{Kind: d.Kind, Where: d.Where})
+	}
+	finder := discovery.New(discovery.Options{Sources: sources, ClientConfig: c.DiscoveryConfigFile, Getenv: os.Getenv, Log: p.Log.With("part", "discovery")})
+	p.collectors = append(p.collectors, finder)
+	return finder
+}
+
+// cluster adds what Kubernetes knows about pods and nodes.
+func (p *program) cluster() {
+	if c := p.Config.Kubernetes; c.Pods {
+		of := cluster.New(cluster.Options{Labels: c.Labels, Getenv: os.Getenv, Log: p.Log.With("part", "kubernetes")})
+		p.collectors = append(p.collectors, of)
+		p.add(of)
+	}
+}

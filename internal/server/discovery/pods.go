@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/server/kubernetes"
+)
+
+const (
+	// portName is the name of an agent's port in its pod.
+	portName = "http"
+	// schemeAnnotation of a pod says that its agent has TLS. Scrape configurations often read it.
+	schemeAnnotation = "prometheus.io/scheme"
+)
+
+// pods follows the pods of NAMESPACE/SELECTOR. The name of the node becomes the label instance: it stays when the pod is
+// replaced.
+func (f *Finder) pods(ctx context.Context, where string, found func([]Target, error)) {
+	client, err := kubernetes.InCluster(f.opts.Getenv, cmp.Or(f.opts.account, kubernetes.AccountDir))
+	if err != nil {
+		found(nil, err)
+		return
+	}
+	namespace, selector, _ := strings.Cut(where, "/")
+	kubernetes.Follow(ctx, kubernetes.Follower{
+		Client: client, Path: "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods", Most: maxTargets,
+		Query: url.Values{"labelSelector": {selector}}, Failed: func(err error) { found(nil, err) },
+	}, func(pods []kubernetes.Pod) {
+		var all []Target
+		for _, p := range pods {
+			if t, ok := agentOf(p); ok {
+				all = append(all, t)
+			}
+		}
+		found(all, nil)
+	})
+}
+
+// agentOf returns the agent in a pod. A pod without an address has not started, or has ended. One that is being deleted is
+// left out: its successor on the node has the same label instance.
+func agentOf(p kubernetes.Pod) (Target, bool) {
+	if p.Status.PodIP == "" || p.Spec.NodeName == "" || p.Deleted != "" || p.Ended() || !text.IsLabel(p.Spec.NodeName) {
+		return Target{}, false
+	}
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.Name != portName {
+				continue
+			}
+			address := net.JoinHostPort(p.Status.PodIP, strconv.Itoa(port.Port))
+			return Target{
+				Address: address, TLS: p.Annotations[schemeAnnotation] == "https", Labels: map[string]string{"instance": p.Spec.NodeName},
+			}, checkAddress(address) == nil
+		}
+	}
+	return Target{}, false
+}

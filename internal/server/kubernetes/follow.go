@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/inputfile"
+)
+
+// Meta is what [Follow] needs of an object. A type that is followed embeds it as the field metadata.
+type Meta struct {
+	Name            string            `json:"name"`
+	Namespace       string            `json:"namespace"`
+	UID             string            `json:"uid"`
+	ResourceVersion string            `json:"resourceVersion"`
+	Labels          map[string]string `json:"labels"`
+	Annotations     map[string]string `json:"annotations"`
+	Deleted         string            `json:"deletionTimestamp"` // empty unless it is being deleted
+	Owners          []Owner           `json:"ownerReferences"`
+}
+
+// Owner is the controller of an object.
+type Owner struct {
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Controller bool   `json:"controller"`
+}
+
+// Object is a type that is followed.
+type Object interface{ Head() Meta }
+
+// Follower states what is followed. Zero values of the times are the usual ones.
+type Follower struct {
+	Client *Client
+	Path   string     // of the list, such as /api/v1/namespaces/NAME/pods
+	Query  url.Values // selectors
+	Most   int        // objects; beyond it the list is refused
+	// Failed is told why objects cannot be read. What was known before stays.
+	Failed func(error)
+
+	watch, first, longest time.Duration
+}
+
+const (
+	watchFor   = 5 * time.Minute // a watch, after which the list is read again
+	firstPause = time.Second     // before a failed request is repeated; doubled each time
+	longPause  = 30 * time.Second
+	settle     = 200 * time.Millisecond // changes within this time are told together
+)
+
+// Follow tells all objects at the begin and after each change, until ctx ends.
+func Follow[T Object](ctx context.Context, f Follower, tell func([]T)) {
+	if f.watch == 0 {
+		f.watch, f.first, f.longest = watchFor, firstPause, longPause
+	}
+	pause := f.first
+	for ctx.Err() == nil {
+		all, version, err := list[T](ctx, f)
+		if err == nil {
+			pause = f.first
+			tell(values(all))
+			err = follow(ctx, f, all, version, tell)
+		}
+		wait := f.first // also after a watch that ended as it should: a server that ends each at once is not hurried
+		if err != nil && ctx.Err() == nil && !gone(err) {
+			f.Failed(err)
+			wait, pause = pause, min(2*pause, f.longest)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// gone reports that the API server no longer knows the version from which changes were asked for.
+func gone(err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && status.code == http.StatusGone
+}
+
+func values[T any](all map[string]T) []T {
+	out := make([]T, 0, len(all))
+	for v := range maps.Values(all) {
+		out = append(out, v)
+	}
+	return out
+}
+
+// list reads all pages. The version is the point from which a watch continues.
+func list[T Object](ctx context.Context, f Follower) (all map[string]T, version string, err error) {
+	all = map[string]T{}
+	query := url.Values{}
+	maps.Copy(query, f.Query)
+	query.Set("limit", strconv.Itoa(pageSize))
+	for {
+		var page struct {
+			Metadata struct {
+				ResourceVersion string `json:"resourceVersion"`
+				Continue        string `json:"continue"`
+			} `json:"metadata"`
+			Items []T `json:"items"`
+		}
+		if err := f.Client.page(ctx, f.Path, query, &page); err != nil {
+			return nil, "", err
+		}
+		for _, item := range page.Items {
+			all[item.Head().UID] = item
+		}
+		if len(all) > f.Most {
+			return nil, "", fmt.Errorf("%s has more than %d objects", f.Path, f.Most)
+		}
+		if page.Metadata.Continue == "" {
+			return all, page.Metadata.ResourceVersion, nil
+		}
+		query.Set("continue", page.Metadata.Continue)
+	}
+}
+
+func (c *Client) page(ctx context.Context, path string, query url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	body, err := c.get(ctx, path, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // nothing was written
+	data, err := inputfile.ReadAll(body, maxBody)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return decode(data, into)
+}
+
+func decode(data []byte, into any) error {
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("the answer of the API server is not what was asked for: %w", err)
+	}
+	return nil
+}
+
+// change is one line of a watch.
+type change struct {
+	Type   string          `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+// follow applies changes until the API server ends the watch, as it was asked to, or something fails.
+func follow[T Object](ctx context.Context, f Follower, all map[string]T, version string, tell func([]T)) error {
+	ctx, cancel := context.WithTimeout(ctx, f.watch+answerWithin)
+	defer cancel()
+	query := url.Values{}
+	maps.Copy(query, f.Query)
+	query.Set("watch", "true")
+	query.Set("resourceVersion", version)
+	query.Set("timeoutSeconds", strconv.Itoa(max(1, int(f.watch/time.Second))))
+	body, err := f.Client.get(ctx, f.Path, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // nothing was written
+	changes, failed := make(chan change), make(chan error, 1)
+	go func() { failed <- read(ctx, body, changes) }()
+	var due <-chan time.Time
+	for {
+		select {
+		case c := <-changes:
+			if err := apply(all, c, f.Most); err != nil {
+				return err
+			}
+			if due == nil {
+				due = time.After(settle)
+			}
+		case <-due:
+			due = nil
+			tell(values(all))
+		case err := <-failed:
+			if due != nil {
+				tell(values(all))
+			}
+			return err
+		}
+	}
+}
+
+// apply changes one object.
+func apply[T Object](all map[string]T, c change, most int) error {
+	if c.Type == "ERROR" {
+		var status struct {
+			Code    int
+			Message string
+		}
+		if err := decode(c.Object, &status); err != nil {
+			return err
+		}
+		return &statusError{status.Code, "the API server ends a watch: " + status.Message}
+	}
+	var object T
+	if err := decode(c.Object, &object); err != nil {
+		return err
+	}
+	if c.Type == "DELETED" {
+		delete(all, object.Head().UID)
+		return nil
+	}
+	if all[object.Head().UID] = object; len(all) > most {
+		return fmt.Errorf("there are more than %d objects", most)
+	}
+	return nil
+}
+
+// read decodes changes until the body ends. The end is no error.
+func read(ctx context.Context, body io.Reader, changes chan<- change) error {
+	limited := &io.LimitedReader{R: body}
+	lines := json.NewDecoder(limited)
+	for {
+		limited.N = maxObject
+		var c change
+		err := lines.Decode(&c)
+		switch {
+		case limited.N <= 0:
+			return fmt.Errorf("a change of an object has more than %d bytes", maxObject)
+		case errors.Is(err, io.EOF), ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading changes: %w", err)
+		}
+		select {
+		case changes <- c:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
