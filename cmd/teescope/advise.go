@@ -40,7 +40,7 @@ func adviseCommand() *cobra.Command {
 		Use:   "advise [--verify BEFORE [AFTER]]",
 		Short: "Say what to change in a Gramine manifest, with the evidence and the lines",
 		Long: "Reads what you have of a program in Gramine: its manifest, the SGX stats and the log that Gramine wrote, strace -c,\n" +
-			"a profile, facts about the machine, a run file or the live metrics of a workload. Rules from Gramine's guide \"Performance tuning\n" +
+			"a profile, facts about the machine, a run file, the live metrics of a workload, or a program that runs. Rules from Gramine's guide \"Performance tuning\n" +
 			"and analysis\" judge them. Each piece of advice has what was seen, why it matters, the lines to change as a diff, what\n" +
 			"that saves with every assumption, and the risk. Nothing is required: the report ends with what other input would add.\n\n" +
 			"Manifests may be templates (*.manifest.template), rendered (*.manifest) or signed (*.manifest.sgx), in the spelling of\n" +
@@ -53,6 +53,7 @@ func adviseCommand() *cobra.Command {
 			"  teescope advise --manifest redis-server.manifest.sgx --stats gramine.log --log gramine.log --elapsed 60s\n" +
 			"  teescope advise --manifest app.manifest.template --run app.tsrun --markdown\n" +
 			"  teescope advise --manifest app.manifest --server http://node1:9750 --workload loader --machine sgx.txt\n" +
+			"  sudo teescope advise --live\n" +
 			"  teescope advise --manifest app.manifest.template --define log_level=error --fail-on medium --apply\n" +
 			"  teescope advise --manifest app.manifest --stats stats.txt --what-if sgx.insecure__rpc_thread_num=8\n" +
 			"  teescope advise --verify before.tsrun after.tsrun",
@@ -69,7 +70,9 @@ func adviseCommand() *cobra.Command {
 	f.StringVar(&o.Log, "log", "", "`file` with the log of Gramine")
 	f.StringVar(&o.Profile, "profile", "", "`file` with a profile: sgx-perf.data of Gramine, perf.data, folded stacks, pprof, or VTune's hotspots (*.csv)")
 	f.StringVar(&o.Scaling, "scaling", "", "`file` with throughput: columns threads, native, direct and sgx (gramine-direct and gramine-sgx), - for what was not measured")
-	f.StringVar(&o.Config, "config", "", "configuration `file` of another runtime: enclave.json of EGo, Occlum.json, or the properties of Open Enclave")
+	f.StringVar(&o.Config, "config", "", "configuration `file` of another runtime: enclave.json of EGo, Occlum.yaml or Occlum.json, the properties of Open Enclave, or SCONE's variables or configuration file")
+	f.BoolVar(&o.Live, "live", false, "find the program that runs in Gramine or SCONE on this machine, and read its manifest or settings and its processes")
+	f.IntVar(&o.PID, "pid", 0, "the `process` of the program, if several run; implies --live")
 	f.StringArrayVar(&o.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of this command, or \"this\" for this machine; may be repeated")
 	f.StringVar(&o.Run, "run", "", "run `file` of teescope record")
 	serverFlags(cmd, &o.Server, &o.Access)
@@ -82,7 +85,7 @@ func adviseCommand() *cobra.Command {
 	f.BoolVar(&o.markdown, "markdown", false, "write Markdown")
 	f.BoolVar(&o.apply, "apply", false, "also write the changed manifest to FILE.advised, without what is insecure or needs a decision")
 	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when advice has this `severity` or a higher one: "+strings.Join(render.Severities(), ", "))
-	for _, name := range []string{"define", "elapsed", "workload", "window", "what-if"} {
+	for _, name := range []string{"define", "elapsed", "pid", "workload", "window", "what-if"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	complete(cmd, "fail-on", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
@@ -98,6 +101,10 @@ func (o *adviseFlags) validate(cmd *cobra.Command) error {
 		return errors.New("--apply changes a manifest: name it with --manifest")
 	case len(o.Define) > 0 && o.Manifest == "":
 		return errors.New("--define renders a manifest: name it with --manifest")
+	case o.PID < 0:
+		return fmt.Errorf("--pid %d is no process", o.PID)
+	case (o.Live || o.PID > 0) && o.Run != "":
+		return errors.New("--live reads what runs now, and --run what was recorded: use only one of the two")
 	case set("elapsed") && o.Stats == "":
 		return errors.New("--elapsed is the time of SGX stats: name their file with --stats")
 	case set("elapsed") && (o.Elapsed < time.Second || o.Elapsed > 365*24*time.Hour):
@@ -113,7 +120,7 @@ func (o *adviseFlags) validate(cmd *cobra.Command) error {
 		if o.Run != "" && set(name) {
 			return fmt.Errorf("--%s names a server, but the series are read from %s: use only one of the two", name, o.Run)
 		}
-		if set(name) && o.Workload == "" {
+		if set(name) && o.Workload == "" && !o.Live && o.PID == 0 {
 			return fmt.Errorf("--%s: also name the workload of the manifest with --workload; teescope top lists them", name)
 		}
 	}
@@ -127,18 +134,26 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 	if o.verify {
 		return o.verified(cmd)
 	}
+	o.Live = o.Live || o.PID > 0
 	asks := o.Run == "" && o.Workload != ""
-	if len(o.Machine) == 0 && o.Run == "" && (!asks || loopback(o.Server)) {
+	if len(o.Machine) == 0 && o.Run == "" && (!asks || o.Live || loopback(o.Server)) {
 		o.Machine = []string{advised.ThisMachine}
 	}
 	facts, warnings, err := advised.Load(o.Files)
 	if err != nil {
 		return err
 	}
-	if asks || o.Run != "" {
+	guessed := o.Live && !asks && facts.Live.Workload != ""
+	if guessed {
+		o.Workload = facts.Live.Workload
+	}
+	if asks || guessed || o.Run != "" {
 		muted, err := o.analyze(cmd.Context(), facts)
-		if err != nil {
+		switch {
+		case err != nil && !guessed:
 			return err
+		case err != nil:
+			muted = "nothing measured is judged: " + err.Error()
 		}
 		if muted != "" {
 			warnings = append(warnings, muted)

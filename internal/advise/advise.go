@@ -32,6 +32,7 @@ const (
 	Findings Input = "--run or --server with --workload"
 	Scaling  Input = "--scaling"
 	Config   Input = "--config"
+	Running  Input = "--live"
 	EPCSize  Input = "--machine with the size of the EPC"
 	Memory   Input = "--machine with the size of the memory"
 	CPUs     Input = "--machine with the number of CPUs"
@@ -55,6 +56,7 @@ type Facts struct {
 	ScalingFile string
 	Config      *read.Config // of another runtime than Gramine
 	ConfigFile  string
+	Live        *Live // a running program
 	Machine     *machine.Machine
 	Judged      bool // an analysis has judged the workload
 	Findings    []analysis.Finding
@@ -83,6 +85,8 @@ func (f *Facts) Has(in Input) bool {
 		known = f.Calls != nil
 	case Config:
 		known = f.Config != nil
+	case Running:
+		known = f.Live != nil && len(f.Live.Processes) > 0
 	case Scaling:
 		known = len(f.Scaling) > 0
 	case Log:

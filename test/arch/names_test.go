@@ -25,6 +25,7 @@ var foreignNames = []string{
 	"targets.yml",
 	"enclave.json", // of EGo
 	"Occlum.json",
+	"Occlum.yaml",
 	"bpf/headers/vmlinux_amd64.h",
 }
 

@@ -13,18 +13,30 @@ import (
 
 // Config is what the configuration of another runtime than Gramine says of its enclave.
 type Config struct {
-	Runtime string // "EGo", "Occlum" or "Open Enclave"
+	Runtime string // "EGo", "Occlum", "Open Enclave" or "SCONE"
 	Memory  uint64 // bytes that the enclave may use; 0 is not set
 	Key     string // of the memory
 	Threads uint64 // that may run in it; 0 is not set
 	Debug   bool   // the host may read and write the enclave's memory
+	SCONE   SCONE
 }
 
-// ParseConfig reads enclave.json of EGo, Occlum.json, or the properties that Open Enclave signs (NAME=VALUE).
+// ParseConfig reads enclave.json of EGo, Occlum.json or Occlum.yaml, the properties that Open Enclave signs (NAME=VALUE), or
+// the settings of SCONE: variables of its environment, or its configuration file.
 func ParseConfig(data []byte) (Config, error) {
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return parseProperties(data)
+	switch {
+	case bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")):
+		return parseJSON(data)
+	case occlumYAML.Match(data):
+		return parseYAML(data)
+	case isSCONE(string(data)):
+		return parseSCONE(string(data))
 	}
+	return parseProperties(data)
+}
+
+// parseJSON reads enclave.json of EGo or Occlum.json.
+func parseJSON(data []byte) (Config, error) {
 	var file struct {
 		HeapSize  *uint64 `json:"heapSize"` // MB
 		Debug     bool    `json:"debug"`
@@ -49,8 +61,8 @@ func ParseConfig(data []byte) (Config, error) {
 		}
 		return Config{Runtime: "EGo", Memory: *file.HeapSize << 20, Key: "heapSize", Debug: file.Debug}, nil
 	case file.Resources != nil:
-		user, ok1 := occlumSize(cmp.Or(file.Resources.UserMax, file.Resources.User))
-		heap, ok2 := occlumSize(cmp.Or(file.Resources.HeapMax, file.Resources.Heap))
+		user, ok1 := sizeOf(cmp.Or(file.Resources.UserMax, file.Resources.User))
+		heap, ok2 := sizeOf(cmp.Or(file.Resources.HeapMax, file.Resources.Heap))
 		if !ok1 || !ok2 {
 			return Config{}, fmt.Errorf("a size of resource_limits has not the form \"300MB\"")
 		}
@@ -62,19 +74,20 @@ func ParseConfig(data []byte) (Config, error) {
 	return Config{}, fmt.Errorf("%w: EGo has heapSize, and Occlum has resource_limits", errNothing)
 }
 
-// occlumSize reads a size as Occlum writes it. Nothing is 0.
-func occlumSize(s string) (uint64, bool) {
+// sizeOf reads a size as Occlum and SCONE write it: 300MB, 64M or a number of bytes. Nothing is 0.
+func sizeOf(s string) (uint64, bool) {
 	if s == "" {
 		return 0, true
 	}
 	unit := uint64(1)
-	for i, name := range []string{"KB", "MB", "GB", "TB"} {
+	s = strings.TrimSuffix(strings.TrimSpace(s), "B")
+	for i, name := range []string{"K", "M", "G", "T"} {
 		if number, found := strings.CutSuffix(s, name); found {
 			s, unit = number, 1<<(10*(i+1))
 			break
 		}
 	}
-	n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(s), "B"), 10, 64)
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
 	return n * unit, err == nil && n <= 1<<53/unit
 }
 
@@ -102,7 +115,7 @@ func parseProperties(data []byte) (Config, error) {
 		}
 	}
 	if !known {
-		return Config{}, fmt.Errorf("%w: Open Enclave has NumHeapPages, EGo heapSize, and Occlum resource_limits", errNothing)
+		return Config{}, fmt.Errorf("%w: Open Enclave has NumHeapPages, EGo heapSize, Occlum resource_limits, and SCONE variables such as SCONE_QUEUES", errNothing)
 	}
 	return c, nil
 }

@@ -287,17 +287,49 @@ func TestHotspots(t *testing.T) {
 	}
 }
 
+// occlumTemplate is the file that "occlum new" writes, without its comments.
+const occlumTemplate = `# All the settings below can only take effect after "occlum build".
+resource_limits:
+  num_of_cpus: 128
+  kernel_space_stack_size: 16MB
+  kernel_space_heap_size:
+    init: 32MB
+    max:  512MB
+  user_space_size:
+    init: 256MB
+    max:  64GB
+process:
+  default_stack_size: 4MB
+entry_points:
+  - /bin
+metadata:
+  product_id: 0
+  debuggable: true
+`
+
 func TestConfig(t *testing.T) {
 	for text, want := range map[string]Config{
-		`{"exe": "app", "debug": true, "heapSize": 512, "mounts": null}`: {"EGo", 512 << 20, "heapSize", 0, true},
+		`{"exe": "app", "debug": true, "heapSize": 512, "mounts": null}`: {Runtime: "EGo", Memory: 512 << 20, Key: "heapSize", Threads: 0, Debug: true},
 		`{"resource_limits": {"kernel_space_heap_size": "32MB", "user_space_size": "1GB", "max_num_of_threads": 32}, "metadata": {"debuggable": false}}`: {
-			"Occlum", 1<<30 + 32<<20, "resource_limits, user space and kernel heap", 32, false,
+			Runtime: "Occlum", Memory: 1<<30 + 32<<20, Key: "resource_limits, user space and kernel heap", Threads: 32, Debug: false,
 		},
 		// With EDMM it may grow (the EDMM configuration guide of Occlum).
 		`{"resource_limits": {"kernel_space_heap_size": "4MB", "kernel_space_heap_max_size": "40MB", "user_space_size": "1MB", "user_space_max_size": "600MB", "max_num_of_threads": 64}}`: {
-			"Occlum", 640 << 20, "resource_limits, user space and kernel heap", 64, false,
+			Runtime: "Occlum", Memory: 640 << 20, Key: "resource_limits, user space and kernel heap", Threads: 64, Debug: false,
 		},
-		"# comment\nDebug=1\nNumHeapPages=1024\nNumStackPages=64\nNumTCS=4\n": {"Open Enclave", 4 << 20, "NumHeapPages", 4, true},
+		"# comment\nDebug=1\nNumHeapPages=1024\nNumStackPages=64\nNumTCS=4\n": {Runtime: "Open Enclave", Memory: 4 << 20, Key: "NumHeapPages", Threads: 4, Debug: true},
+		// The template of Occlum.yaml, shortened.
+		occlumTemplate: {Runtime: "Occlum", Memory: 288 << 20, Key: "resource_limits, user space and kernel heap", Threads: 128, Debug: true},
+		strings.Replace(occlumTemplate, "metadata:", "feature:\n  enable_edmm: true\nmetadata:", 1): {
+			Runtime: "Occlum", Memory: 64<<30 + 512<<20, Key: "resource_limits, user space and kernel heap", Threads: 128, Debug: true,
+		},
+		"resource_limits:\n  user_space_size: 800MB\n  kernel_space_heap_size: 100MB\n": {Runtime: "Occlum", Memory: 900 << 20, Key: "resource_limits, user space and kernel heap"},
+		// What SCONE prints, with its configuration file, and a file of variables.
+		"export SCONE_QUEUES=4\nexport SCONE_SLOTS=256\nexport SCONE_SSPINS=100\nexport SCONE_HEAP=67108864\nexport SCONE_ESPINS=10000\nexport SCONE_MODE=hw\nexport SCONE_ALLOW_DLOPEN=yes (unprotected)\n": {
+			Runtime: "SCONE", Memory: 64 << 20, Key: "SCONE_HEAP", SCONE: SCONE{Queues: 4, Slots: 256, SSpins: 100, ESpins: 10000},
+		},
+		"Q 2\nH 1073741824\ne -1 0 0\ne -1 1 0\ns -1 0 0\ns -1 1 0\ns -1 1 0\n": {Runtime: "SCONE", Memory: 1 << 30, Key: "SCONE_HEAP", Threads: 2, SCONE: SCONE{Queues: 2, Outside: 3}},
+		"Q 2\nSCONE_QUEUES=\"8\"\nSCONE_TCS=8\nSCONE_HEAP=2G\nSCONE_MODE=SIM\n": {Runtime: "SCONE", Memory: 2 << 30, Key: "SCONE_HEAP", Threads: 8, SCONE: SCONE{Queues: 8, Simulated: true}},
 	} {
 		if c, err := ParseConfig([]byte(text)); err != nil || c != want {
 			t.Errorf("%s: %+v, %v", text, c, err)
@@ -307,6 +339,11 @@ func TestConfig(t *testing.T) {
 		"": "nothing in it is known", "{}": "nothing in it is known", "{": "no JSON", "NumTCS=many": "line 1: NumTCS is no number",
 		`{"heapSize": 99999999999}`: "in MB", `{"resource_limits": {"user_space_size": "large"}}`: "has not the form",
 		`{"resource_limits": {"user_space_size": "9007199254740993TB"}}`: "has not the form",
+		"resource_limits:\n  user_space_size: large\n":                   "has not the form",
+		"resource_limits:\n\tx":                                          "no Occlum.yaml",
+		"SCONE_QUEUES=many\n":                                            "SCONE_QUEUES is no number",
+		"a\nQ 99999999999999\n":                                          "line 2: SCONE_QUEUES is no number",
+		"SCONE_HEAP=1X\n":                                                "SCONE_HEAP is no size",
 	} {
 		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -343,7 +380,7 @@ func TestScaling(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{helloWorld, later, traced, perfStat, hotspots, `{"heapSize": 512}`, `{"resource_limits": {"user_space_size": "300MB"}}`, "NumTCS=1\n", "threads,sgx,direct,native\n1,1,2,3\n", "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
+	for _, text := range []string{helloWorld, later, traced, perfStat, hotspots, occlumTemplate, "SCONE_QUEUES=4\nQ 4\ne -1 0 0\nSCONE_HEAP=64M\n", `{"heapSize": 512}`, `{"resource_limits": {"user_space_size": "300MB"}}`, "NumTCS=1\n", "threads,sgx,direct,native\n1,1,2,3\n", "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -207,10 +207,6 @@ func casesOfMeasurements() map[string]c {
 			fires:  []given{{found: judged.ThreadChurn}, {found: judged.ThreadChurn, calls: "clone 100, bind 100, socket 200"}},
 			silent: []given{{found: "none"}, {found: judged.ProcessChurn}},
 		},
-		"thread-slots": {
-			fires:  []given{{manifest: "sgx.max_threads = 8", found: judged.ThreadsOverCapacity}, {manifest: "sgx.thread_num = 8", found: judged.ThreadsOverCapacity}, {config: "NumTCS=8\n", found: judged.ThreadsOverCapacity}},
-			silent: []given{{manifest: "a=1", found: "none"}, {found: judged.ThreadChurn}},
-		},
 		"unused-features": {
 			fires: []given{
 				{manifest: "a=1", stats: many, elapsed: busy},

@@ -17,26 +17,35 @@ import (
 func enclavesOverEPC() advise.Rule {
 	return advise.Rule{
 		ID: "enclaves-over-epc", Title: "the enclaves of all processes do not fit into the EPC", Section: sectionProcesses, Analyze: judged.EPCThrashing,
-		Needs:  [][]advise.Input{{advise.Manifest, advise.Stats, advise.EPCSize}},
-		Signal: "processes of the SGX stats times `sgx.enclave_size` without EDMM, where one fits", Threshold: "100 % of the EPC",
+		Needs:  [][]advise.Input{{advise.Manifest, advise.Stats, advise.EPCSize}, {advise.Manifest, advise.Running, advise.EPCSize}},
+		Signal: "processes of the SGX stats or of the running program times `sgx.enclave_size` without EDMM, where one fits", Threshold: "100 % of the EPC",
 		Source: "proposed; " + sectionSyntax + "Enclave size: each process has an enclave of this size", Advice: "fewer processes, EDMM",
 		NotWhen: []string{"the processes ran one after the other: SGX stats do not say when"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			bytes, v, known := size(f.Manifest)
 			epc, ok := f.Machine.EPC()
-			n := f.Stats.Processes
+			counted := processes(f)
+			n := int(counted.Value)
 			if !known || !ok || n < 2 || bytes > epc || float64(n)*float64(bytes) <= float64(epc) {
 				return nil
 			}
 			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%d processes have an enclave of %s each, %.0f MiB together. The EPC has %s.", n, mib(bytes), float64(n)*float64(bytes)/(1<<20), mib(epc)))
 			a.Seen = []advise.Seen{
-				seen("processes", float64(n), "1", at(f.StatsFile, f.Stats.Line)), setting(f.Manifest, v, `"256M"`), seen("EPC", float64(epc), "bytes", f.Machine.Source("epc_bytes")),
+				counted, setting(f.Manifest, v, `"256M"`), seen("EPC", float64(epc), "bytes", f.Machine.Source("epc_bytes")),
 			}
 			a.Do = []string{"run fewer processes: threads of one enclave share its memory", "reduce sgx.enclave_size"}
 			edmm(f, a)
 			return a
 		},
 	}
+}
+
+// processes returns how many processes with an enclave run, or else how many wrote SGX stats.
+func processes(f *advise.Facts) advise.Seen {
+	if f.Has(advise.Running) {
+		return seen("processes", float64(len(f.Live.Processes)), "1", running)
+	}
+	return seen("processes", float64(f.Stats.Processes), "1", at(f.StatsFile, f.Stats.Line))
 }
 
 // isPython reports whether the application is Python.
@@ -53,8 +62,8 @@ func helperProcesses() advise.Rule {
 	const key = "sys.disallow_subprocesses"
 	return advise.Rule{
 		ID: "helper-processes", Title: "Python starts a helper process", Section: sectionProcesses, Analyze: judged.ProcessChurn,
-		Needs:  [][]advise.Input{{advise.Manifest, advise.Stats}, {advise.Manifest, advise.Log}},
-		Signal: "a second process in the SGX stats or in the log, an entry point named python*, and `" + key + "` not set", Threshold: "any",
+		Needs:  [][]advise.Input{{advise.Manifest, advise.Stats}, {advise.Manifest, advise.Log}, {advise.Manifest, advise.Running}},
+		Signal: "a second process in the SGX stats, in the log or of the running program, an entry point named python*, and `" + key + "` not set", Threshold: "any",
 		Source: guide + ": Python usually spawns helper processes to obtain system information", Advice: key + " = true",
 		NotWhen: []string{"the application uses multiprocessing or subprocess for its work"},
 		Judge: func(f *advise.Facts) *advise.Advice {
@@ -68,6 +77,9 @@ func helperProcesses() advise.Rule {
 			}
 			if f.Log != nil && f.Log.Processes > 1 {
 				figures = append(figures, seen("processes that wrote a log", float64(f.Log.Processes), "1", at(f.LogFile, f.Log.SecondProcess)))
+			}
+			if f.Live != nil && len(f.Live.Processes) > 1 {
+				figures = append(figures, processes(f))
 			}
 			if len(figures) == 0 {
 				return nil
@@ -108,13 +120,13 @@ func threadCreation() advise.Rule {
 func threadSlots() advise.Rule {
 	return advise.Rule{
 		ID: "thread-slots", Title: "most thread slots are in use", Section: sectionOther, Analyze: judged.ThreadsOverCapacity,
-		Needs:  [][]advise.Input{{advise.Findings}},
-		Signal: "a finding of `threads-over-capacity`", Threshold: "that of `threads-over-capacity`: 80 %",
+		Needs:  [][]advise.Input{{advise.Findings}, {advise.Manifest, advise.Running}},
+		Signal: "a finding of `threads-over-capacity`; threads of a running process, without those of Exitless, against `sgx.max_threads` without EDMM", Threshold: "that of `threads-over-capacity`: 80 %",
 		Source: "proposed; " + guide + ": raise the number if Gramine complains", Advice: "more thread slots",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			found := f.Finding(judged.ThreadsOverCapacity)
 			if found == nil {
-				return nil
+				return slotsInUse(f)
 			}
 			a := fromFinding(f, found)
 			a.Do = slices.Clone(found.Advice)

@@ -26,6 +26,7 @@ const (
 	sectionFeatures  = "Optional CPU features (AVX, AVX512, MPX, PKRU, AMX)"
 	sectionThreads   = "Multi-threaded workloads"
 	sectionSyntax    = "Manifest syntax: "
+	sectionSCONE     = "SCONE, Environment variables"
 )
 
 // guide names the guide as a source.
@@ -61,6 +62,7 @@ func All() []advise.Rule {
 		exitless(),
 		exitlessCPUs(),
 		exitlessOff(),
+		exitlessPinning(),
 		exitlessProduction(),
 		exitlessThreads(),
 		fewThreads(),
@@ -77,14 +79,21 @@ func All() []advise.Rule {
 		ocalls(),
 		oldProcessor(),
 		ompThreads(),
+		openFiles(),
 		perfCounters(),
 		preheat(),
 		preheatInvalid(),
 		rawSyscalls(),
 		schedYield(),
+		sconeQueues(),
+		sconeSimulation(),
+		sconeSlots(),
+		sconeSpins(),
 		sgxLimit(),
+		sharedCores(),
 		slowLoad(),
 		softwareCrypto(),
+		staleManifest(),
 		startOnly(),
 		threadCreation(),
 		threadSlots(),

@@ -39,12 +39,13 @@ type given struct {
 	counters string // of perf stat
 	scaling  string // rows of "threads native direct sgx"
 	config   string
+	live     *advise.Live
 	procs    int // processes of the stats; 1 unless given
 }
 
 func (g given) facts(t *testing.T) *advise.Facts {
 	t.Helper()
-	f := &advise.Facts{StatsFile: "stats", CallsFile: "calls", LogFile: "log", FindingsOf: "run", Machine: &machine.Machine{Facts: map[string]machine.Fact{}}}
+	f := &advise.Facts{StatsFile: "stats", CallsFile: "calls", LogFile: "log", FindingsOf: "run", Live: g.live, Machine: &machine.Machine{Facts: map[string]machine.Fact{}}}
 	if g.manifest != "" {
 		name := "app.manifest"
 		if g.template {
@@ -331,14 +332,15 @@ func cases() map[string]c {
 // withoutDiff are the rules whose advice is about the application or the machine, and not about a line of a manifest.
 func withoutDiff() []string {
 	return []string{
-		"aex-rate", "config-debug", "config-over-epc", "debug-build", "encrypted-files", "encrypted-pipes", "futex-time", "library-os-limit", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
-		"raw-syscalls", "sgx-limit", "start-only", "thread-creation", "throughput-split", "time-calls", "traps",
+		"aex-rate", "config-debug", "config-over-epc", "debug-build", "encrypted-files", "encrypted-pipes", "exitless-pinning", "futex-time", "library-os-limit", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
+		"raw-syscalls", "scone-queues", "scone-simulation", "scone-slots", "scone-spins", "sgx-limit", "shared-cores", "stale-manifest", "start-only", "thread-creation", "throughput-split", "time-calls", "traps",
 	}
 }
 
 func TestCases(t *testing.T) {
 	all := cases()
 	maps.Copy(all, casesOfMeasurements())
+	maps.Copy(all, casesOfRunning())
 	for _, rule := range All() {
 		c, found := all[rule.ID]
 		if !found || len(c.fires) == 0 || len(c.silent) == 0 {

@@ -61,10 +61,10 @@ func FuzzProcess(f *testing.F) {
 func checkLook(t *testing.T, found finding, maps []byte, fd string) {
 	t.Helper()
 	mapped := slices.ContainsFunc(sgxNodes, func(node string) bool { return bytes.Contains(maps, []byte(" /dev/"+node)) })
-	if found.enclave && !mapped && !isNode(fd) {
+	if found.enclave && !mapped && !IsEnclaveDevice(fd) {
 		t.Errorf("an enclave in %q and %q", maps, fd)
 	}
-	if isNode(fd) && !found.enclave {
+	if IsEnclaveDevice(fd) && !found.enclave {
 		t.Errorf("%q is open, but there is no enclave", fd)
 	}
 	if !slices.Contains(runtimes, found.runtime) {

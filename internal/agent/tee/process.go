@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // Limits of what is read of one process.
@@ -46,20 +47,26 @@ func (r Roots) look(tgid uint32) finding {
 		}
 		last = append(last[:0], m.Path...)
 		path := string(m.Path)
-		enclave = enclave || isNode(path)
+		enclave = enclave || IsEnclaveDevice(path)
 		c.mapped(path)
 	})
 	// A process maps an enclave within milliseconds of opening the device. But some processes only pass the
 	// device on, so open files count too. Listing them is expensive, and is done only if there is a driver.
 	if !enclave && r.hasSGX() {
-		enclave = p.HasOpen(maxOpen, isNode)
+		enclave = p.HasOpen(maxOpen, IsEnclaveDevice)
 	}
 	return finding{enclave: enclave, runtime: c.runtime()}
 }
 
-// isNode reports whether a path is a device that creates enclaves. The device may no longer exist, because a
+// Look returns whether a process has an enclave now, and the runtime that started it. Unlike a [Detector] it remembers nothing.
+func (r Roots) Look(tgid uint32) (enclave bool, runtime teelabel.Runtime) {
+	f := r.look(tgid)
+	return f.enclave, f.runtime
+}
+
+// IsEnclaveDevice reports whether a path is a device that creates enclaves. The device may no longer exist, because a
 // container can remove it.
-func isNode(path string) bool {
+func IsEnclaveDevice(path string) bool {
 	node, ok := strings.CutPrefix(hostfs.Undeleted(path), "/dev/")
 	return ok && slices.Contains(sgxNodes, node)
 }

@@ -15,9 +15,9 @@ import (
 const ThreadsOverCapacity = "threads-over-capacity"
 
 const (
-	// tcsNear is the share of thread control structures in use above which the limit is near. Proposed (rule 17 of the
+	// TCSNear is the share of thread control structures in use from which the limit is near. Proposed (rule 17 of the
 	// advisor).
-	tcsNear = 0.8
+	TCSNear = 0.8
 	// ownShare is the least share of the workload in the machine's busy CPU time, for its threads to wait for each
 	// other. Proposed.
 	ownShare = 0.5
@@ -38,7 +38,7 @@ var (
 )
 
 // tcsShare can be replaced in the configuration.
-var tcsShare = engine.Threshold{Name: "threads", Default: tcsNear, Unit: "ratio", Help: "share of thread control structures in use"}
+var tcsShare = engine.Threshold{Name: "threads", Default: TCSNear, Unit: "ratio", Help: "share of thread control structures in use"}
 
 func threadsOverCapacity() engine.Rule {
 	return engine.Rule{

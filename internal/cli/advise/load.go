@@ -41,6 +41,8 @@ type Files struct {
 	Define                                                      []string // k=v, the variables of a template
 	Machine                                                     []string // files with facts, or [ThisMachine]
 	Elapsed                                                     time.Duration
+	Live                                                        bool // find the running program
+	PID                                                         int  // of the running program; 0 is the only one
 }
 
 // Report is the advice with what it rests on.
@@ -51,6 +53,7 @@ type Report struct {
 	Signed   bool              `json:"signed"` // the manifest is signed: changes belong into its source
 	Warnings []string          `json:"warnings"`
 	WhatIf   []advise.Estimate `json:"what_if,omitempty"`
+	Live     *advise.Live      `json:"live,omitempty"`
 
 	source *manifest.Manifest
 }
@@ -59,12 +62,19 @@ type Report struct {
 func Load(files Files) (*advise.Facts, []string, error) {
 	f := &advise.Facts{Elapsed: files.Elapsed, StatsFile: files.Stats, CallsFile: files.Strace, LogFile: files.Log, ProfileFile: files.Profile, ScalingFile: files.Scaling, ConfigFile: files.Config}
 	var warnings []string
+	if files.Live {
+		notes, err := loadLive(f, files)
+		if err != nil {
+			return nil, nil, err
+		}
+		warnings = notes
+	}
 	if files.Manifest != "" {
 		m, err := loadManifest(files)
 		if err != nil {
 			return nil, nil, err
 		}
-		f.Manifest, warnings = m, m.Warnings
+		f.Manifest, warnings = m, append(warnings, m.Warnings...)
 	}
 	if files.Stats != "" {
 		s, err := load(files.Stats, "SGX stats", maxTable, read.ParseStats)
@@ -135,19 +145,24 @@ func load[T any](name, what string, most int64, parse func([]byte) (T, error)) (
 }
 
 func loadManifest(files Files) (*manifest.Manifest, error) {
+	data, err := inputfile.Read(files.Manifest, manifest.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	return parseManifest(data, files.Manifest, files.Define)
+}
+
+// parseManifest parses a manifest with variables of its template, each NAME=VALUE.
+func parseManifest(data []byte, name string, variables []string) (*manifest.Manifest, error) {
 	define := make(map[string]string)
-	for _, d := range files.Define {
+	for _, d := range variables {
 		k, v, ok := strings.Cut(d, "=")
 		if !ok || k == "" {
 			return nil, fmt.Errorf("--define %q: write NAME=VALUE, such as --define log_level=error", text.Short(d, 100))
 		}
 		define[k] = v
 	}
-	data, err := inputfile.Read(files.Manifest, manifest.MaxBytes)
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifest: %w", err)
-	}
-	m, err := manifest.Parse(data, manifest.Options{Name: files.Manifest, Define: define})
+	m, err := manifest.Parse(data, manifest.Options{Name: name, Define: define})
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest: %w", err)
 	}
@@ -188,7 +203,7 @@ func loadMachine(files Files) (machine.Machine, error) {
 
 // Make evaluates all rules.
 func Make(f *advise.Facts, warnings []string) *Report {
-	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), source: f.Manifest}
+	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, source: f.Manifest}
 	if f.Manifest != nil {
 		r.Manifest, r.Signed = f.Manifest.Name, f.Manifest.Signed
 		if r.Signed {

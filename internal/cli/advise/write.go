@@ -31,6 +31,9 @@ func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
 func (r *Report) Text(w io.Writer) error {
 	t := terminal{bufio.NewWriter(w)}
 	t.prose("", r.verdict())
+	for _, line := range r.running() {
+		t.prose("", line)
+	}
 	for i, a := range r.Advice {
 		t.prose("", "")
 		t.prose(fmt.Sprintf("%d. ", i+1), fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(a.Severity)), a.Title, a.Rule))
@@ -142,8 +145,11 @@ func paragraphs(a advise.Advice) []paragraph {
 	}
 	add("No diff", a.NoDiff)
 	more := "Gramine, Performance tuning and analysis: " + a.Section
-	if strings.HasPrefix(a.Section, "Manifest syntax") {
+	switch {
+	case strings.HasPrefix(a.Section, "Manifest syntax"):
 		more = "Gramine, " + a.Section
+	case strings.HasPrefix(a.Section, "SCONE"):
+		more = a.Section
 	}
 	if a.Analyze != "" {
 		more += "; rule " + a.Analyze + " of teescope analyze"
@@ -244,6 +250,9 @@ func (r *Report) rest() []string {
 func (r *Report) Markdown(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "# Advice\n\n%s\n", text.Markdown(clean(r.verdict())))
+	for _, line := range r.running() {
+		fmt.Fprintf(b, "\n%s\n", text.Markdown(clean(line)))
+	}
 	for i, a := range r.Advice {
 		fmt.Fprintf(b, "\n## %d. %s: %s (`%s`)\n\n", i+1, a.Severity, text.Markdown(a.Title), a.Rule)
 		list(b, paragraphs(a))

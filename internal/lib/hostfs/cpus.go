@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// CPUs reads a list of CPUs of the kernel, "online" or "present", in ascending order. The root must be /sys.
+// CPUs reads a list of CPUs of the kernel, such as "online", "present" or "cpu0/topology/thread_siblings_list", in ascending
+// order. The root must be /sys.
 func (r Root) CPUs(list string) ([]int, error) {
 	const most = 4096
 	data, err := r.Read(most, "devices/system/cpu", list)
@@ -41,4 +42,23 @@ func parseCPUs(list string) ([]int, error) {
 		}
 	}
 	return cpus, nil
+}
+
+// NodeOfCPUs returns the NUMA node of each CPU. It is empty where the kernel knows no nodes. The root must be /sys.
+func (r Root) NodeOfCPUs() map[int]int {
+	const most = 1024 // nodes, as CONFIG_NODES_SHIFT allows
+	nodes := map[int]int{}
+	names, _ := r.Names(0, "devices/system/node") // absent without NUMA
+	for _, name := range names {
+		digits, isNode := strings.CutPrefix(name, "node")
+		node, err := strconv.ParseUint(digits, 10, 16)
+		if !isNode || err != nil || node >= most {
+			continue
+		}
+		cpus, _ := r.CPUs("../node/" + name + "/cpulist") // a node of memory alone has none
+		for _, cpu := range cpus {
+			nodes[cpu] = int(node)
+		}
+	}
+	return nodes
 }

@@ -134,6 +134,16 @@ func FuzzMappings(f *testing.F) {
 	})
 }
 
+func FuzzAllowed(f *testing.F) {
+	f.Add([]byte("Name:\tx\nCpus_allowed_list:\t0-3,8\n"))
+	f.Add([]byte("Cpus_allowed_list:\t0-65535,0-65535\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if cpus, ok := parseAllowed(data); !ok && len(cpus) > 0 || len(cpus) > 1<<17 {
+			t.Errorf("%q: %d CPUs, %v", data, len(cpus), ok)
+		}
+	})
+}
+
 func FuzzWholeLines(f *testing.F) {
 	f.Add([]byte("a\nbc\nd"), uint16(4))
 	f.Fuzz(func(t *testing.T, data []byte, most uint16) {

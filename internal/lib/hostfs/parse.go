@@ -128,6 +128,17 @@ func parseUser(data []byte) (id uint32, ok bool) {
 	return 0, false
 }
 
+// parseAllowed parses the line Cpus_allowed_list of proc_pid_status(5).
+func parseAllowed(data []byte) ([]int, bool) {
+	for line := range strings.Lines(string(data)) {
+		if list, found := strings.CutPrefix(line, "Cpus_allowed_list:"); found {
+			cpus, err := parseCPUs(list)
+			return cpus, err == nil
+		}
+	}
+	return nil, false
+}
+
 // Memory is the resident memory of a process in bytes.
 type Memory struct{ Resident, Files, Peak uint64 }
 

@@ -177,6 +177,16 @@ func (p Process) Memory() (Memory, bool) {
 	return parseMemory(data)
 }
 
+// AllowedCPUs reads the CPUs that a thread may run on from the file status, in ascending order.
+func (p Process) AllowedCPUs() ([]int, bool) {
+	const most = 32 << 10 // a machine of 8192 CPUs has 2 KiB of masks and up to 20 KiB of lists
+	data, err := p.Read(most, "status")
+	if err != nil {
+		return nil, false
+	}
+	return parseAllowed(data)
+}
+
 // WaitsIn returns the kernel function that a thread sleeps in. It is empty when there is none or the kernel hides it.
 func (p Process) WaitsIn() string {
 	data, err := p.Read(maxSmall, "wchan")

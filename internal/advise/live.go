@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package advise
+
+// Live is what the processes of one running program show, without its manifest. What could not be read is zero.
+type Live struct {
+	Runtime   string    `json:"runtime"`   // as the label runtime of teescope_workload_info names it
+	App       string    `json:"app"`       // as the command line names it
+	Workload  string    `json:"workload"`  // the name that an agent gives it
+	Processes []Process `json:"processes"` // the first process of the program, and those that it started
+	CPUs      int       `json:"cpus"`      // that its threads may run on
+	Cores     int       `json:"cores"`     // that have these CPUs; as many as CPUs without SMT
+	Spare     int       `json:"spare"`     // cores of the machine that are not among them
+	Nodes     int       `json:"nodes"`     // NUMA nodes that have these CPUs
+	Pinned    bool      `json:"pinned"`    // its threads may run on different sets of CPUs
+}
+
+// Process is what one process shows.
+type Process struct {
+	PID     int    `json:"pid"`
+	Threads int    `json:"threads"`
+	Files   int    `json:"files"`         // open files, sockets and pipes on the host
+	Enclave uint64 `json:"enclave_bytes"` // from the first to the last page of the enclave; 0 without one
+}
+
+// Largest returns the process with the largest figure, or nil without processes.
+func (l *Live) Largest(figure func(Process) int) *Process {
+	var best *Process
+	for i := range l.Processes {
+		if best == nil || figure(l.Processes[i]) > figure(*best) {
+			best = &l.Processes[i]
+		}
+	}
+	return best
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// SCONE are the settings of SCONE's asynchronous system calls (https://sconedocs.github.io/SCONE_ENV/). 0 is not set.
+type SCONE struct {
+	Queues    uint64 // pairs of queues for system calls and their results
+	Slots     uint64 // system calls that may be under way at once
+	Outside   uint64 // threads that make system calls, if the configuration file lists them
+	SSpins    uint64 // how often such a thread polls its queue before it sleeps
+	ESpins    uint64 // how often a thread in the enclave polls before it leaves the enclave
+	Simulated bool   // there is no enclave
+}
+
+// Variables of the environment that SCONE reads.
+const (
+	sconeQueues = "SCONE_QUEUES"
+	sconeSlots  = "SCONE_SLOTS"
+	sconeSSpins = "SCONE_SSPINS"
+	sconeESpins = "SCONE_ESPINS"
+	sconeTCS    = "SCONE_TCS"
+	sconeHeap   = "SCONE_HEAP"
+	sconeMode   = "SCONE_MODE"
+)
+
+// SCONEVariables returns the names of the variables that [SCONESettings] knows.
+func SCONEVariables() map[string]bool {
+	return map[string]bool{sconeQueues: true, sconeSlots: true, sconeSSpins: true, sconeESpins: true, sconeTCS: true, sconeHeap: true, sconeMode: true}
+}
+
+// SCONESettings returns the configuration that variables of the environment give.
+func SCONESettings(variables map[string]string) (Config, error) {
+	c := Config{Runtime: "SCONE"}
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if err := c.scone(name, variables[name]); err != nil {
+			return Config{}, err
+		}
+	}
+	return c, nil
+}
+
+// sconeLine matches a variable, as in a file of variables or as SCONE prints it with SCONE_VERSION=1, or the number of queues in
+// its configuration file.
+var sconeLine = regexp.MustCompile(`(?m)^(?:export )?(SCONE_[A-Z_]+)=|^Q [0-9]`)
+
+func isSCONE(text string) bool { return sconeLine.MatchString(text) }
+
+// parseSCONE reads variables, or a configuration file: one command of one letter a line. Variables have precedence.
+func parseSCONE(text string) (Config, error) {
+	file, variables := Config{Runtime: "SCONE"}, make(map[string]string)
+	for n, line := range lines(text) {
+		if name, value, found := strings.Cut(strings.TrimPrefix(line, "export "), "="); found && SCONEVariables()[name] {
+			variables[name] = strings.Trim(strings.TrimSpace(value), `"'`)
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		var err error
+		switch fields[0] {
+		case "Q":
+			err = file.scone(sconeQueues, fields[1])
+		case "H":
+			err = file.scone(sconeHeap, fields[1])
+		case "e": // a thread in the enclave
+			file.Threads++
+		case "s": // a thread outside
+			file.SCONE.Outside++
+		}
+		if err != nil {
+			return Config{}, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	c, err := SCONESettings(variables)
+	if err != nil {
+		return Config{}, err
+	}
+	if c.Memory == 0 {
+		c.Memory, c.Key = file.Memory, file.Key
+	}
+	if c.Threads == 0 {
+		c.Threads = file.Threads
+	}
+	if c.SCONE.Queues == 0 {
+		c.SCONE.Queues = file.SCONE.Queues
+	}
+	c.SCONE.Outside = file.SCONE.Outside
+	return c, nil
+}
+
+// scone takes one variable.
+func (c *Config) scone(name, value string) error {
+	if name == sconeMode {
+		c.SCONE.Simulated = strings.EqualFold(value, "sim")
+		return nil
+	}
+	if name == sconeHeap {
+		bytes, ok := sizeOf(value)
+		if !ok {
+			return fmt.Errorf("%s is no size such as 64M", sconeHeap)
+		}
+		c.Memory, c.Key = bytes, sconeHeap
+		return nil
+	}
+	n, err := strconv.ParseUint(value, 10, 40)
+	if err != nil {
+		return fmt.Errorf("%s is no number", name)
+	}
+	switch name {
+	case sconeQueues:
+		c.SCONE.Queues = n
+	case sconeSlots:
+		c.SCONE.Slots = n
+	case sconeSSpins:
+		c.SCONE.SSpins = n
+	case sconeESpins:
+		c.SCONE.ESpins = n
+	case sconeTCS:
+		c.Threads = n
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package live finds the programs that run in Gramine or SCONE on this machine, and reads what their processes show: the
+// manifest or the settings, the enclave's size, threads, open files and the CPUs that they may use.
+//
+// It changes nothing, and judges nothing. Each process is read with a deadline, because a process can make that take long.
+package live
+
+import (
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/teelabel"
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/lib/watch"
+)
+
+const (
+	// maxPrograms and maxProcesses bound what is described: programs, and processes of each.
+	maxPrograms, maxProcesses = 256, 256
+	// maxFiles and maxThreads bound what is counted and looked at in each process.
+	maxFiles, maxThreads = 1 << 16, 1024
+	// maxAncestors bounds the way from a child to the first process of its program.
+	maxAncestors = 64
+	// maxArgs are the arguments that name the program: LOADER LIBPAL init|child APPLICATION.
+	maxArgs = 4
+)
+
+// Machine has the roots below which the machine is read.
+type Machine struct {
+	tee.Roots
+	Cgroup string
+}
+
+// Program is one running program. Its manifest is read only for programs of Gramine, and its settings only for those of SCONE.
+type Program struct {
+	advise.Live
+	Manifest string            // its path, as the process sees it
+	Text     []byte            // of the manifest
+	Settings map[string]string // variables of the environment of SCONE
+	Err      error             // why manifest or settings are not known
+
+	first int
+	app   string // as it is
+}
+
+// String names a program for a person who must choose one. It is printable.
+func (p *Program) String() string { return fmt.Sprintf("%d %s (%s)", p.first, p.App, p.Runtime) }
+
+// Finder looks at the processes of a machine.
+type Finder struct {
+	proc     hostfs.Root
+	machine  Machine
+	names    cgroup.Hierarchy
+	reads    *reader.Pool
+	settings map[string]bool
+	places   places
+}
+
+// New returns a finder. The settings are the names of variables that are read of programs in SCONE.
+func New(m Machine, settings map[string]bool) *Finder {
+	proc := hostfs.At(m.Proc)
+	return &Finder{
+		proc: proc, machine: m, names: cgroup.Naming(m.Cgroup), settings: settings, places: placesOf(hostfs.At(m.Sys)),
+		reads: reader.New(reader.Options{Proc: proc, Cgroup: m.Cgroup, Log: slog.New(slog.DiscardHandler)}),
+	}
+}
+
+// Find returns the programs, in the order of their first process. With a PID it returns only the program of that process.
+func (f *Finder) Find(pid int) ([]Program, error) {
+	pids, err := f.proc.Processes()
+	if err != nil {
+		return nil, fmt.Errorf("listing the processes: %w", err)
+	}
+	var all []Program
+	at := make(map[int]int) // the first process of a program: its place
+	for _, p := range pids {
+		s, ok := f.look(p)
+		if !ok {
+			continue
+		}
+		i, known := at[s.first]
+		if !known {
+			if len(all) == maxPrograms {
+				continue
+			}
+			i, at[s.first] = len(all), len(all)
+			all = append(all, Program{first: s.first, app: s.app, Live: advise.Live{Runtime: string(s.runtime), App: text.Terminal(text.Label(s.app))}})
+		}
+		if len(all[i].Processes) < maxProcesses {
+			all[i].Processes = append(all[i].Processes, advise.Process{PID: p})
+		}
+	}
+	if pid != 0 {
+		all = slices.DeleteFunc(all, func(p Program) bool {
+			return !slices.ContainsFunc(p.Processes, func(one advise.Process) bool { return one.PID == pid })
+		})
+	}
+	slices.SortFunc(all, func(a, b Program) int { return a.first - b.first })
+	return all, nil
+}
+
+// sight is what tells of which program a process is.
+type sight struct {
+	runtime teelabel.Runtime
+	app     string
+	first   int // the process that the user started
+}
+
+// look recognises a process of a program in Gramine or SCONE.
+func (f *Finder) look(pid int) (sight, bool) {
+	s, err := reader.Of(f.reads, pid, func() (sight, error) {
+		_, runtime := f.machine.Look(uint32(pid))
+		return sight{runtime: runtime, first: pid}, nil
+	})
+	if err != nil {
+		return sight{}, false
+	}
+	switch s.runtime {
+	case teelabel.GramineSGX, teelabel.GramineDirect:
+		s.first, s.app = f.first(pid)
+		return s, s.app != ""
+	case teelabel.SCONE:
+		args, _ := f.args(pid)
+		for _, a := range args { // the loader can be named before the program
+			if s.app = path.Base(a); !strings.HasPrefix(s.app, "ld-scone-") {
+				break
+			}
+		}
+		return s, s.app != ""
+	}
+	return sight{}, false
+}
+
+func (f *Finder) args(pid int) ([]string, error) {
+	return reader.Of(f.reads, pid, func() ([]string, error) { return f.proc.Process(pid).Args(maxArgs) })
+}
+
+// first finds the process that started a program of Gramine, and the name of the application. Gramine's children do not have
+// that in their command line.
+func (f *Finder) first(pid int) (first int, app string) {
+	for range maxAncestors {
+		args, err := f.args(pid)
+		if err != nil || len(args) < maxArgs || args[2] != "init" && args[2] != "child" {
+			return 0, ""
+		}
+		if args[2] == "init" {
+			return pid, args[3]
+		}
+		stat, err := f.proc.Process(pid).Thread(pid).Stat()
+		if err != nil || stat.Parent == 0 {
+			return 0, ""
+		}
+		pid = stat.Parent
+	}
+	return 0, ""
+}
+
+// Read adds what the processes of a program show.
+func (f *Finder) Read(p *Program) {
+	if w, ok := watch.Look(f.proc, f.names, f.reads, p.first); ok {
+		p.Workload = workload.Identify(cgroup.Names(w.Cgroup), w.Comm).Name
+	}
+	used := placement{places: f.places}
+	for i := range p.Processes {
+		one := &p.Processes[i]
+		read, err := reader.Of(f.reads, one.PID, func() (advise.Process, error) { return f.process(one.PID), nil })
+		if err == nil {
+			*one = read
+		}
+		masks, err := reader.Of(f.reads, one.PID, func() ([][]int, error) { return f.allowed(one.PID), nil })
+		if err == nil {
+			used.add(masks)
+		}
+	}
+	used.into(&p.Live)
+	f.configured(p)
+}
+
+// process reads the figures of one process.
+func (f *Finder) process(pid int) advise.Process {
+	p := f.proc.Process(pid)
+	threads, _ := p.Threads(0)
+	files, _ := p.Names(maxFiles, "fd") // only root may list those of others
+	read := advise.Process{PID: pid, Threads: len(threads), Files: len(files)}
+	var low, high uint64
+	_ = p.Mappings(func(m hostfs.Mapping) {
+		if !tee.IsEnclaveDevice(string(m.Path)) {
+			return
+		}
+		if low == 0 || m.Start < low {
+			low = m.Start
+		}
+		high = max(high, m.End)
+	})
+	read.Enclave = high - low
+	return read
+}
+
+// allowed returns the CPUs that each thread may run on.
+func (f *Finder) allowed(pid int) [][]int {
+	p := f.proc.Process(pid)
+	threads, _ := p.Threads(maxThreads)
+	var all [][]int
+	for _, tid := range threads {
+		if cpus, ok := p.Thread(tid).AllowedCPUs(); ok {
+			all = append(all, cpus)
+		}
+	}
+	return all
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/agent/tee"
+)
+
+// fake is a machine in a directory.
+type fake struct {
+	t   *testing.T
+	dir string
+}
+
+func (f fake) machine() Machine {
+	return Machine{Roots: tee.Roots{Proc: filepath.Join(f.dir, "proc"), Sys: filepath.Join(f.dir, "sys"), Dev: filepath.Join(f.dir, "dev")}, Cgroup: filepath.Join(f.dir, "cgroup")}
+}
+
+func (f fake) write(name, content string) {
+	f.t.Helper()
+	name = filepath.Join(f.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f fake) link(name, target string) {
+	f.t.Helper()
+	name = filepath.Join(f.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Symlink(target, name); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// process adds a process with threads, each of which may run on a list of CPUs.
+func (f fake) process(pid, parent, files int, args, maps string, allowed ...string) {
+	f.t.Helper()
+	at := "proc/" + strconv.Itoa(pid) + "/"
+	f.write(at+"cmdline", strings.ReplaceAll(args, " ", "\x00")+"\x00")
+	f.write(at+"comm", "loader\n")
+	f.write(at+"maps", maps)
+	f.write(at+"cgroup", "0::/\n")
+	f.write(at+"environ", "HOME=/root\x00SCONE_QUEUES=4\x00SCONE_HEAP=1G\x00SECRET=x\x00")
+	f.link(at+"exe", "/usr/lib/"+strings.Fields(args)[0])
+	f.link(at+"root", filepath.Join(f.dir, "container"))
+	f.link(at+"cwd", "/app")
+	for i, list := range allowed {
+		thread := fmt.Sprintf("%stask/%d/", at, pid+i)
+		f.write(thread+"stat", fmt.Sprintf("%d (loader) S %d 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 100 0 0", pid+i, parent))
+		f.write(thread+"status", "Name:\tloader\nCpus_allowed:\tff\nCpus_allowed_list:\t"+list+"\n")
+	}
+	for i := range files {
+		f.write(fmt.Sprintf("%sfd/%d", at, i), "")
+	}
+}
+
+const (
+	enclave = "7f0000000000-7f0000100000 rw-s 00000000 00:06 12 /dev/sgx_enclave\n7f0000100000-7f0040000000 rwxs 00000000 00:06 12 /dev/sgx_enclave\n"
+	heap    = "5500000000-5500100000 rw-p 00000000 00:00 0 [heap]\n"
+)
+
+// newFake returns a machine of four cores with two hyper-threads each, on two nodes, with programs in Gramine and SCONE and others.
+func newFake(t *testing.T) fake {
+	f := fake{t, t.TempDir()}
+	f.write("sys/devices/system/cpu/online", "0-7\n")
+	for cpu := range 8 {
+		f.write(fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu), fmt.Sprintf("%d,%d\n", cpu%4, cpu%4+4))
+	}
+	f.write("sys/devices/system/node/node0/cpulist", "0-1,4-5\n")
+	f.write("sys/devices/system/node/node1/cpulist", "2-3,6-7\n")
+	f.write("sys/devices/system/node/online", "0-1\n")
+	f.process(100, 1, 5, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so init redis-server", heap+enclave, "0-1,4-5", "0-1,4-5", "0,4,99")
+	f.process(200, 100, 2, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so child 7", enclave, "0")
+	f.process(300, 1, 3, "gramine/direct/loader /usr/lib/gramine/direct/libpal.so init /srv/py", heap, "0-7")
+	f.process(400, 1, 1, "ld-scone-x86_64.so.1 /opt/scone/lib/ld-scone-x86_64.so.1 /bin/db --port 1", enclave, "2", "3")
+	f.process(500, 1, 1, "bash -c true", heap, "0-7")
+	f.process(600, 500, 1, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so child 7", enclave, "0") // of no program
+	f.write("container/app/redis-server.manifest.sgx", "sgx.max_threads = 8\n")
+	return f
+}
+
+func TestFind(t *testing.T) {
+	f := newFake(t)
+	finder := New(f.machine(), map[string]bool{"SCONE_QUEUES": true, "SCONE_HEAP": true, "SCONE_SLOTS": true})
+	all, err := finder.Find(0)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for i := range all {
+		finder.Read(&all[i])
+	}
+	redis := all[0]
+	if redis.String() != "100 redis-server (gramine-sgx)" || string(redis.Text) != "sgx.max_threads = 8\n" || redis.Manifest != "/app/redis-server.manifest.sgx" || redis.Err != nil || redis.Workload != "redis-server" {
+		t.Errorf("%+v", redis)
+	}
+	if got, want := fmt.Sprint(redis.Processes), fmt.Sprint([]advise.Process{{PID: 100, Threads: 3, Files: 5, Enclave: 1 << 30}, {PID: 200, Threads: 1, Files: 2, Enclave: 1 << 30}}); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if redis.CPUs != 4 || redis.Cores != 2 || redis.Spare != 2 || redis.Nodes != 1 || !redis.Pinned {
+		t.Errorf("%+v", redis.Live)
+	}
+	py := all[1]
+	if py.Runtime != "gramine-direct" || py.Manifest != "/srv/py.manifest" || !errors.Is(py.Err, fs.ErrNotExist) || py.Processes[0].Enclave != 0 || py.CPUs != 8 || py.Nodes != 2 || py.Pinned || py.Spare != 0 {
+		t.Errorf("%+v", py)
+	}
+	db := all[2]
+	if db.App != "db" || fmt.Sprint(db.Settings) != "map[SCONE_HEAP:1G SCONE_QUEUES:4]" || db.CPUs != 2 || !db.Pinned || db.Text != nil {
+		t.Errorf("%+v", db)
+	}
+	if one, err := finder.Find(200); err != nil || len(one) != 1 || one[0].first != 100 {
+		t.Errorf("%+v, %v", one, err)
+	}
+	if none, err := finder.Find(500); err != nil || len(none) != 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+// A program cannot make teescope read a file outside of its root, wait for a writer, or read without an end.
+func TestHostileManifest(t *testing.T) {
+	const secret = "the host's secret"
+	for name, prepare := range map[string]func(f fake, manifest string) error{
+		"a link out of the root": func(f fake, manifest string) error {
+			f.write("secret", secret)
+			return os.Symlink(filepath.Join(f.dir, "secret"), manifest)
+		},
+		"a relative link out of the root": func(f fake, manifest string) error {
+			f.write("secret", secret)
+			return os.Symlink("../../secret", manifest)
+		},
+		"a pipe":      func(_ fake, manifest string) error { return unix.Mkfifo(manifest, 0o644) },
+		"a directory": func(_ fake, manifest string) error { return os.Mkdir(manifest, 0o755) },
+		"more than the limit": func(_ fake, manifest string) error {
+			if err := os.WriteFile(manifest, nil, 0o644); err != nil {
+				return err
+			}
+			return os.Truncate(manifest, 1<<40)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			manifest := filepath.Join(f.dir, "container/app/redis-server.manifest.sgx")
+			if err := errors.Join(os.Remove(manifest), prepare(f, manifest)); err != nil {
+				t.Fatal(err)
+			}
+			finder := New(f.machine(), nil)
+			all, err := finder.Find(100)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%+v, %v", all, err)
+			}
+			if finder.Read(&all[0]); all[0].Err == nil || strings.Contains(string(all[0].Text), secret) {
+				t.Errorf("%q, %v", all[0].Text, all[0].Err)
+			}
+		})
+	}
+}
