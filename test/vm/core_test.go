@@ -55,7 +55,7 @@ var typesOf = []struct {
 	},
 	{
 		kernel: "5.18", module: "github.com/cilium/ebpf@v0.9.0", sum: "h1:ldiV+FscPCQ/p3mNEV4O02EPbUZJFsoEtHvIr9xLTvk=",
-		file: "btf/testdata/vmlinux-btf.gz", functions: true, absent: []string{"block_io_start", "mm_filemap_get_pages", "writeback_dirty_page"},
+		file: "btf/testdata/vmlinux-btf.gz", functions: true, absent: []string{"__set_memory_enc_pgtable", "accept_memory", "block_io_start", "mm_filemap_get_pages", "tdx_handle_virt_exception", "vc_raw_handle_exception", "writeback_dirty_page"},
 		unknown: []string{
 			"cgroup_subsys_id[1]", // the kernel has no memory controller
 			"folio[0:1]", "folio___memdesc[0:0:0]", "folio___nr[0:0]",

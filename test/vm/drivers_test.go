@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/testbed/machine"
 )
 
-// standIns builds the modules that stand in for SGX drivers outside the kernel's tree.
+// standIns builds the modules that stand in for SGX drivers outside the kernel's tree, and for a confidential machine.
 func standIns(t *testing.T, k machine.Kernel) map[string][]byte {
 	t.Helper()
 	headers, err := k.Headers(t.Context())
@@ -27,7 +27,7 @@ func standIns(t *testing.T, k machine.Kernel) map[string][]byte {
 	// Without BTF, which such modules mostly lack, and which needs a vmlinux that no package has.
 	output(t, dir, "make", "-s", "-C", headers, "M="+dir, "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
 	modules := map[string][]byte{}
-	for _, name := range []string{"isgx", "intel_sgx"} {
+	for _, name := range []string{"isgx", "intel_sgx", "cvm"} {
 		object, err := os.ReadFile(filepath.Join(dir, name+".ko"))
 		if err != nil {
 			t.Fatal(err)

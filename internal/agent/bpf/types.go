@@ -111,3 +111,14 @@ func (t *Types) Argument(tracepoint, structure string) (int, bool) {
 	}
 	return 0, false
 }
+
+// HasFunction reports whether the kernel has a function of its own, which a fentry program could attach to.
+func (t *Types) HasFunction(name string) bool {
+	for _, spec := range t.specs {
+		var f *btf.Func
+		if spec.TypeByName(name, &f) == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -72,7 +72,7 @@ type Detector struct {
 // NewDetector returns a detector for the machine below the roots, which reads processes by the pool.
 func NewDetector(r Roots, reads *reader.Pool) *Detector {
 	return &Detector{
-		roots: r, reads: reads, guest: guestOf(r), now: time.Now, boot: sinceBoot,
+		roots: r, reads: reads, guest: GuestOf(r), now: time.Now, boot: sinceBoot,
 		seen: map[uint32]*seen{}, looks: burst, places: tenant.NewQuota(maxSeen),
 	}
 }

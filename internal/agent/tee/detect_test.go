@@ -154,7 +154,7 @@ func TestThisProcess(t *testing.T) {
 	r := Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	d := NewDetector(r, nil)
 	self := []uint32{uint32(os.Getpid())}
-	if kind, runtime := d.Workload(self); kind != guestOf(r) || runtime != "" {
+	if kind, runtime := d.Workload(self); kind != GuestOf(r) || runtime != "" {
 		t.Errorf("this test is in %q under %q", kind, runtime)
 	}
 	s := d.seen[self[0]]

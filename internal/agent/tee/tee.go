@@ -55,8 +55,8 @@ func (d *Detector) Available() map[teelabel.Kind]bool {
 	}
 }
 
-// guestOf returns the TEE in which the whole machine runs.
-func guestOf(r Roots) teelabel.Kind {
+// GuestOf returns the TEE in which the whole machine runs.
+func GuestOf(r Roots) teelabel.Kind {
 	switch {
 	case hostfs.At(r.Dev).Exists("tdx_guest"):
 		return teelabel.TDX

@@ -77,6 +77,9 @@ func count() error {
 	if err := a.virtualize(); err != nil {
 		return err
 	}
+	if err := a.confidential(); err != nil {
+		return err
+	}
 	if err := a.stop(); err != nil {
 		return err
 	}

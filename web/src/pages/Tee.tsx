@@ -1,32 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Enclaves: which workloads use the enclave memory, which wait for it, and how often the boundary is crossed. Without
-// a TEE there is one explanation.
+// Enclaves, virtual machines and confidential machines: one part for each kind that is there. Without any there is one
+// explanation.
 import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { AnyPanel } from "../panels/AnyPanel";
 import { TEE, TEE_TABLES } from "../panels/dashboards/tee";
+import { CONFIDENTIAL, VIRTUAL } from "../panels/dashboards/virtual";
 import { MINUTE, useRequest, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
 
-export function Tee() {
+/** Values of a label that series have in the shown interval; undefined while they are loaded. */
+function useValues(label: string, metric: string): readonly string[] | undefined {
   const view = useStore(useSession().view);
   const { interval, ...filling } = useShown();
-  const selector = fillTemplate("sgx_source_info{$nodes}", { ...filling, step: MINUTE });
-  const seen = useRequest(
-    (s, signal) => s.client.labelValues("source", selector, interval.from, interval.to, signal),
+  const selector = fillTemplate(`${metric}{$nodes}`, { ...filling, step: MINUTE });
+  return useRequest(
+    (s, signal) => s.client.labelValues(label, selector, interval.from, interval.to, signal),
     `${selector} ${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
     String(interval.to),
     true,
-  );
-  if (seen.value?.length === 0) return <NoTee />;
+  ).value;
+}
+
+export function Tee() {
+  const enclaves = useValues("source", "sgx_source_info");
+  const machines = useValues("vm", "teescope_vm_info");
+  const guests = useValues("tee", "teescope_guest_info");
+  const others = [machines?.length ? VIRTUAL : undefined, guests?.length ? CONFIDENTIAL : undefined].filter((s) => s !== undefined);
+  if (enclaves?.length === 0 && machines?.length === 0 && guests?.length === 0) return <NoTee />;
   return (
     <>
-      {TEE_TABLES.map((def) => (
-        <AnyPanel key={def.id} def={def} />
-      ))}
-      <Sections sections={TEE} />
+      {enclaves?.length !== 0 && (
+        <>
+          {TEE_TABLES.map((def) => (
+            <AnyPanel key={def.id} def={def} />
+          ))}
+          <Sections sections={TEE} />
+        </>
+      )}
+      <Sections sections={others} />
     </>
   );
 }

@@ -391,3 +391,27 @@ func TestTooManyMachines(t *testing.T) {
 		t.Errorf("%d exits are counted for all above the limit, want 1", got)
 	}
 }
+
+// Only an entry of 2 MiB can be split.
+func TestRMP(t *testing.T) {
+	in := inject(t, vmSnp)
+	in.call("kvm_rmp_fault", in.at(wordVCPU), 0, 0, 0, 2, 0) // of a thread without an exit
+	in.svm(0x400, 0)
+	for _, fault := range []struct {
+		level  uint64
+		result int64
+		want   int
+		times  uint64
+	}{{2, 0, rmpSplit, 5}, {1, 0, rmpNone, 3}, {2, -22, rmpFailed, 2}, {0, 0, rmpNone, 1}} {
+		before := in.kernel.sum(1).RMP[fault.want]
+		for range fault.times {
+			in.call("kvm_rmp_fault", in.at(wordVCPU), 0x1000, 7, 1<<34, fault.level, uint64(fault.result))
+		}
+		if got := in.kernel.sum(1).RMP[fault.want] - before; got != fault.times {
+			t.Errorf("level %d and result %d: %d faults are %s, want %d", fault.level, fault.result, got, rmpNames[fault.want], fault.times)
+		}
+	}
+	if got := in.kernel.sum(1).RMP; got != [rmpResults]uint64{rmpNone: 4, rmpSplit: 5, rmpFailed: 2} {
+		t.Errorf("in all %v", got)
+	}
+}

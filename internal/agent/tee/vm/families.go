@@ -15,7 +15,7 @@ import (
 )
 
 // families are all families that the backend can emit.
-type families struct{ info, exits, seconds, userExits, pages, polls, keys, keysLimit *metric.Desc }
+type families struct{ info, exits, seconds, userExits, rmp, pages, polls, keys, keysLimit *metric.Desc }
 
 func newFamilies() *families {
 	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
@@ -50,6 +50,10 @@ func newFamilies() *families {
 		userExits: counter("teescope_vm_userspace_exits_total", "exits",
 			"Exits of a virtual machine's CPUs that KVM passed to the VMM, by the reason in struct kvm_run. interrupt is a signal. In a TEE, hypercall is a conversion between private and shared memory, and memory_fault an implicit one.",
 			"tracepoint kvm:kvm_userspace_exit", "vm", "reason"),
+		rmp: counter("teescope_vm_rmp_faults_total", "faults",
+			"Accesses of an SEV-SNP guest that did not fit the table of the owners of pages (RMP), by result: split (an entry of 2 MiB was split into pages of 4 KiB, which are slower from then on), failed (it could not be), none. "+
+				"Other virtual machines, and kernels before 6.11, have no samples.",
+			"tracepoint kvm:kvm_rmp_fault", "vm", "result"),
 		pages: gauge("teescope_vm_pages", "pages",
 			"Pages that KVM has mapped for a virtual machine, by size: 4k, 2m, 1g. Many 4k pages make translations of addresses slow. "+
 				"Absent if debugfs is not mounted, or if the thread that created the virtual machine has ended.", debugfs+"pages_4k, pages_2m, pages_1g", "vm", "size"),
@@ -65,7 +69,7 @@ func newFamilies() *families {
 
 // all returns the descriptions in the order of the documentation.
 func (f *families) all() []*metric.Desc {
-	return []*metric.Desc{f.info, f.exits, f.seconds, f.userExits, f.pages, f.polls, f.keys, f.keysLimit}
+	return []*metric.Desc{f.info, f.exits, f.seconds, f.userExits, f.rmp, f.pages, f.polls, f.keys, f.keysLimit}
 }
 
 // keyKinds are the resources of the controller misc that are keys (kernel/cgroup/misc.c).

@@ -45,7 +45,7 @@ type kernelSide struct {
 // way is a program, and the raw tracepoint of the module kvm that it is for.
 type way struct {
 	probe, program, tracepoint string
-	required                   bool // the others exist only in kernels with SEV-ES
+	required                   bool // the others exist only in kernels with SEV-ES or SEV-SNP
 }
 
 // ways returns the programs to attach. To Linux 5.15 the tracepoint kvm_exit has another argument before the virtual CPU.
@@ -60,6 +60,7 @@ func ways(older bool) []way {
 		{"vm_userspace_exit", "kvm_userspace_exit", "kvm_userspace_exit", true},
 		{"vm_vmgexit", "kvm_vmgexit_enter", "kvm_vmgexit_enter", false},
 		{"vm_vmgexit_msr", "kvm_vmgexit_msr_protocol_enter", "kvm_vmgexit_msr_protocol_enter", false},
+		{"vm_rmp_fault", "kvm_rmp_fault", "kvm_rmp_fault", false},
 	}
 }
 
@@ -198,6 +199,11 @@ func (k *kernelSide) attach() error {
 	}
 	k.attached = true
 	return nil
+}
+
+// watchesRMP reports whether faults of the RMP are counted.
+func (k *kernelSide) watchesRMP() bool {
+	return slices.ContainsFunc(k.status, func(s bpf.Status) bool { return s.Program == "kvm_rmp_fault" && s.Attached() })
 }
 
 // fields finds the offset of a field. *bpf.Types implements it.

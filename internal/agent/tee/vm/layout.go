@@ -48,6 +48,14 @@ const (
 	userReasons     = 13
 )
 
+// The values of enum rmp_result.
+const (
+	rmpNone    = 0
+	rmpSplit   = 1
+	rmpFailed  = 2
+	rmpResults = 3
+)
+
 // The values of enum limits.
 const (
 	maxVms    = 129
@@ -100,7 +108,8 @@ type counts struct {
 	Exits     [15]uint64
 	NS        [15]uint64
 	UserExits [13]uint64
-	Unused    [5]uint64
+	RMP       [3]uint64
+	Unused    [2]uint64
 }
 
 // offsets mirrors struct offsets.

@@ -162,6 +162,9 @@ func (k *kernelSide) sum(number uint32) (total counts) {
 		for i, n := range row.UserExits {
 			total.UserExits[i] += n
 		}
+		for i, n := range row.RMP {
+			total.RMP[i] += n
+		}
 	}
 	return total
 }
@@ -201,6 +204,9 @@ func (m *machines) emit(f *families, emit func(prometheus.Metric)) {
 		if m.kernel.vms[number].Isa != 0 {
 			f.emitCounts(v.label, kind, &total, emit)
 		}
+		if kind == "sev-snp" && m.kernel.watchesRMP() {
+			f.emitRMP(v.label, &total, emit)
+		}
 	}
 	if total := m.kernel.sum(0); total != (counts{}) {
 		f.emitCounts(folded, "", &total, emit)
@@ -219,6 +225,12 @@ func (f *families) emitCounts(label, kind string, c *counts, emit func(prometheu
 		}
 		emit(f.exits.Value(float64(c.Exits[reason]), label, name))
 		emit(f.seconds.Value(float64(c.NS[reason])/1e9, label, name))
+	}
+}
+
+func (f *families) emitRMP(label string, c *counts, emit func(prometheus.Metric)) {
+	for result, name := range rmpNames {
+		emit(f.rmp.Value(float64(c.RMP[result]), label, name))
 	}
 }
 

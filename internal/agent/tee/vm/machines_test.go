@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -392,5 +393,30 @@ func TestANewProcessGivesNoName(t *testing.T) {
 	}
 	if v := m.all[1]; v.label != "70" || v.name != "" || v.workload != workload.Identify(nil, "") {
 		t.Errorf("%+v", v)
+	}
+}
+
+// Faults of the RMP are those of SEV-SNP guests, where the kernel shows them.
+func TestRMPOfMachines(t *testing.T) {
+	m, _, proc := fake(t)
+	process(t, proc, 70, 100, "/", "qemu-system-x86_64 -name guest=snp")
+	process(t, proc, 71, 100, "/", "qemu-system-x86_64 -name guest=plain")
+	m.kernel.vms[1] = record{Start: uint64(time.Second), TGID: 70, Ready: 1, Type: vmSnp, Isa: 2}
+	m.kernel.vms[2] = record{Start: uint64(time.Second), TGID: 71, Ready: 1, Isa: 2}
+	m.kernel.rows[2*1].RMP[rmpSplit], m.kernel.rows[2*1+1].RMP[rmpSplit] = 3, 4
+	if err := m.refresh(time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for _, attached := range []bool{false, true} {
+		if attached {
+			m.kernel.status = []bpf.Status{{Probe: "vm_rmp_fault", Program: "kvm_rmp_fault", Mechanism: bpf.RawTracepoint}}
+		}
+		got := values(t, func(emit func(prometheus.Metric)) { m.emit(newFamilies(), emit) })
+		if v, ok := got[`teescope_vm_rmp_faults_total{result="split",vm="snp"}`]; ok != attached || attached && v != 7 {
+			t.Errorf("attached %t: %v, %t", attached, v, ok)
+		}
+		if _, ok := got[`teescope_vm_rmp_faults_total{result="split",vm="plain"}`]; ok {
+			t.Error("a plain virtual machine has faults of the RMP")
+		}
 	}
 }

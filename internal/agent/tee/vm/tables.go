@@ -16,6 +16,9 @@ var userReasonNames = [userReasons]string{
 	userTdx: "tdx", userInterrupt: "interrupt", userError: "error",
 }
 
+// rmpNames are the values of the label result of faults of the RMP, by enum rmp_result.
+var rmpNames = [rmpResults]string{rmpNone: "none", rmpSplit: "split", rmpFailed: "failed"}
+
 // decodeTables returns what the codes of each numbering mean. Codes that are not here are other. The numbers are those of
 // the kernel's arch/x86/include/uapi/asm/vmx.h and svm.h, arch/x86/include/asm/sev-common.h and shared/tdx.h, and
 // include/uapi/linux/kvm.h.

@@ -415,4 +415,26 @@ SEC("raw_tp/kvm_userspace_exit") int kvm_userspace_exit(struct raw_arguments *ct
 	return 0;
 }
 
+struct rmp_arguments {
+	u64 args[6];
+};
+
+/* kvm_rmp_fault(vcpu, gpa, pfn, error, level, result): level 1 is an entry of 4 KiB, and 2 one of 2 MiB. */
+SEC("raw_tp/kvm_rmp_fault") int kvm_rmp_fault(struct rmp_arguments *ctx)
+{
+	struct vcpu_thread *t = this_thread(false);
+	u32 result = RMP_NONE;
+	struct counts *c;
+
+	if (!t || !t->row)
+		return 0;
+	if ((s32)ctx->args[4] > 1)
+		result = (s32)ctx->args[5] ? RMP_FAILED : RMP_SPLIT;
+	c = row_of(t);
+	KEEP(result);
+	if (c && result < RMP_RESULTS)
+		__sync_fetch_and_add(&c->rmp[result], 1);
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -49,6 +49,14 @@ enum user_reason {
 	USER_REASONS,
 };
 
+/* What an access did to the table of owners of SEV-SNP's pages (RMP). */
+enum rmp_result {
+	RMP_NONE,   /* nothing: another CPU was first, or the page has 4 KiB */
+	RMP_SPLIT,  /* an entry of 2 MiB was split into 512 */
+	RMP_FAILED, /* it could not be split */
+	RMP_RESULTS,
+};
+
 enum limits {
 	MAX_VMS = 129, /* row 0 is for all virtual machines above the limit */
 	VMX_CODES = 128,
@@ -94,7 +102,8 @@ struct counts {
 	u64 exits[REASONS];
 	u64 ns[REASONS]; /* from the exit to the next entry */
 	u64 user_exits[USER_REASONS];
-	u64 unused[5];
+	u64 rmp[RMP_RESULTS];
+	u64 unused[2];
 };
 
 /* Offsets of fields in the types of KVM's modules, which may be loaded later than the programs. -1: no such field. */
@@ -134,6 +143,7 @@ GO_TYPE(vm, struct offsets, offsets);
 GO_TYPE(vm, struct tables, tables);
 GO_VALUES(vm, enum reason, exit);
 GO_VALUES(vm, enum user_reason, );
+GO_VALUES(vm, enum rmp_result, );
 GO_VALUES(vm, enum limits, );
 GO_VALUES(vm, enum vm_types, );
 GO_VALUES(vm, enum sev_bits, );

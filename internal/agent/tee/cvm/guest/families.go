@@ -2,17 +2,17 @@
 
 package guest
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/teescope/teescope/internal/lib/metric"
-)
+import "github.com/teescope/teescope/internal/lib/metric"
 
 // families are all families that the backend can emit.
 type families struct {
 	mappings, bytes, failures                         *metric.Desc
 	workloadMappings, workloadBytes, workloadFailures *metric.Desc
 	pool, used, most                                  *metric.Desc
+	exceptions, workloadExceptions                    *metric.Desc
+	conversions, converted, converting                *metric.Desc
+	accepts, accepting                                *metric.Desc
+	idle, ipis, info, missing                         *metric.Desc
 }
 
 const (
@@ -37,7 +37,7 @@ func newFamilies() *families {
 		whose   = " Network traffic counts for the device only, because packets are mapped in interrupts. Block I/O counts for the process that submits it to the device; what a thread of the kernel submits, such as a write-back or a retry, counts for the device only."
 	)
 	machine, workload := []string{"class", "direction"}, []string{"workload", "container", "pod", "namespace", "class"}
-	return &families{
+	f := &families{
 		mappings: counter("teescope_bounce_mappings_total", "mappings",
 			"Pieces of data for a device that were given room in the bounce buffers, by direction (to_device, from_device, both)."+classes, machine...),
 		bytes: counter("teescope_bounce_bytes_total", "bytes",
@@ -57,12 +57,15 @@ func newFamilies() *families {
 		most: gauge("teescope_bounce_pool_used_max_bytes",
 			"Largest use of the bounce buffers since the kernel started. Absent in kernels that do not keep it.", "io_tlb_used_hiwater"),
 	}
+	f.describeState()
+	return f
 }
 
 // all returns the descriptions in the order of the documentation.
 func (f *families) all() []*metric.Desc {
 	return []*metric.Desc{
 		f.bytes, f.mappings, f.failures, f.workloadBytes, f.workloadMappings, f.workloadFailures, f.pool, f.used, f.most,
+		f.exceptions, f.workloadExceptions, f.conversions, f.converted, f.converting, f.accepts, f.accepting, f.idle, f.ipis, f.info, f.missing,
 	}
 }
 
@@ -71,37 +74,3 @@ var (
 	classes    = [classClasses]string{"storage", "network", "accelerator", "other"}
 	directions = [directionDirections]string{"to_device", "from_device", "both"}
 )
-
-// emitMachine emits the counts of all CPUs.
-func (b *Backend) emitMachine(emit func(prometheus.Metric)) {
-	var sum totals
-	for i := range b.kernel.machine {
-		for j, n := range b.kernel.machine[i].Count {
-			sum.Count[j] += n
-		}
-	}
-	for c, class := range classes {
-		for d, direction := range directions {
-			at := (c*len(directions) + d) * nBounces
-			emit(b.families.mappings.Value(float64(sum.Count[at+nMappings]), class, direction))
-			emit(b.families.bytes.Value(float64(sum.Count[at+nBytes]), class, direction))
-			emit(b.families.failures.Value(float64(sum.Count[at+nFailures]), class, direction))
-		}
-	}
-}
-
-// emitWorkloads emits the counts of each workload, for the classes of devices that it has used.
-func (b *Backend) emitWorkloads(emit func(prometheus.Metric)) {
-	for w, n := range b.owners.totals() {
-		for c, class := range classes {
-			at := c * nBounces
-			if n[at+nMappings] == 0 && n[at+nFailures] == 0 {
-				continue
-			}
-			labels := []string{w.Name, w.Container, w.Pod, w.Namespace, class}
-			emit(b.families.workloadMappings.Since(w.Began, float64(n[at+nMappings]), labels...))
-			emit(b.families.workloadBytes.Since(w.Began, float64(n[at+nBytes]), labels...))
-			emit(b.families.workloadFailures.Since(w.Began, float64(n[at+nFailures]), labels...))
-		}
-	}
-}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package guest is the backend for confidential virtual machines (TDX, SEV-SNP), seen from inside. It counts the data
-// that the machine copies through shared memory for its devices (bounce buffers), and reads the state of their pool. It
-// also works in other virtual machines that are told to copy everything (swiotlb=force).
+// that the machine copies through shared memory for its devices (bounce buffers), reads the state of their pool, counts
+// exceptions in place of instructions (#VE, #VC), and times work on the state of memory. It also works in other virtual
+// machines that are told to copy everything (swiotlb=force).
 //
 // It refuses to guess: a value without a source has no sample. On machines that need not copy it loads nothing.
 package guest
@@ -55,8 +56,10 @@ type Backend struct {
 	mu     sync.Mutex // protects all fields below
 	kernel *kernelSide
 	owners *owners
-	last   time.Time // of the last refresh
-	failed error     // why a machine that copies is not watched
+	guest  teelabel.Kind // the TEE, or none
+	halts  string        // see families.info
+	last   time.Time     // of the last refresh
+	failed error         // why a machine that copies is not watched
 }
 
 // New returns a backend.
@@ -73,7 +76,7 @@ func (b *Backend) Describe() []*metric.Desc { return b.families.all() }
 // Copies reports whether this machine copies data for its devices: a trust domain, an SNP guest, or a machine that was
 // booted with swiotlb=force.
 func Copies(r tee.Roots) bool {
-	if dev := hostfs.At(r.Dev); dev.Exists("tdx_guest") || dev.Exists("sev-guest") {
+	if tee.GuestOf(r) != teelabel.None {
 		return true
 	}
 	const longest = 64 << 10
@@ -107,7 +110,7 @@ func (b *Backend) Init(context.Context) error {
 		return nil
 	}
 	if b.failed = b.start(); b.failed != nil {
-		b.log.Warn("bounce buffers are not watched", "err", b.failed)
+		b.log.Warn("this confidential machine is not watched", "err", b.failed)
 		return nil
 	}
 	for _, s := range b.kernel.status {
@@ -123,7 +126,13 @@ func (b *Backend) start() error {
 	if err != nil {
 		return err
 	}
-	k, err := load(cpus, 1+groupsPerWorkload*b.opts.MaxWorkloads, int32(cgroup.Naming(b.opts.Cgroup)))
+	types, err := bpf.ReadTypes()
+	if err != nil {
+		return err
+	}
+	b.guest = tee.GuestOf(b.opts.Roots)
+	b.halts = haltsBy(b.guest, types.HasFunction)
+	k, err := load(cpus, 1+groupsPerWorkload*b.opts.MaxWorkloads, int32(cgroup.Naming(b.opts.Cgroup)), probes(b.guest, types.HasFunction))
 	if err != nil {
 		return err
 	}
@@ -146,7 +155,7 @@ func (b *Backend) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			if err := b.tend(time.Now()); err != nil {
-				b.log.Warn("refreshing the counts of bounce buffers", "err", err)
+				b.log.Warn("refreshing the counts of a confidential machine", "err", err)
 			}
 		}
 	}
@@ -180,11 +189,9 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	if b.kernel == nil {
 		return b.failed
 	}
-	errs := []error{b.refresh(time.Now()), emitPool(b.opts.Roots.Sys, b.families, emit)}
-	if b.kernel.attached(probeBounced) {
-		b.emitMachine(emit)
-		b.emitWorkloads(emit)
-	}
+	errs := []error{b.refresh(time.Now()), emitPool(b.opts.Roots.Sys, b.families, emit), b.emitState(emit)}
+	b.emitMachine(emit)
+	b.emitWorkloads(emit)
 	b.probes.Emit(b.kernel.object, b.kernel.status, emit)
 	return errors.Join(errs...)
 }

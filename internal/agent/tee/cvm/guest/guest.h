@@ -33,20 +33,61 @@ enum bounce {
 	BOUNCES,
 };
 
+/* What the guest wanted when it got an exception in place of an instruction's effect: #VE of TDX, #VC of SEV-ES and SNP. */
+enum cause {
+	CAUSE_OTHER,
+	CAUSE_CPUID,
+	CAUSE_HLT,
+	CAUSE_IO,
+	CAUSE_MMIO,
+	CAUSE_MSR_READ,
+	CAUSE_MSR_WRITE,
+	CAUSE_HYPERCALL,
+	CAUSES,
+};
+
+enum mode {
+	MODE_KERNEL,
+	MODE_USER,
+	MODES,
+};
+
+/* Work on the state of memory. */
+enum work {
+	TO_SHARED,
+	TO_PRIVATE,
+	ACCEPT,
+	WORKS,
+};
+
 enum sizes {
 	MACHINE_COUNTS = 36, /* CLASSES * DIRECTIONS * BOUNCES */
-	GROUP_COUNTS = 12,   /* CLASSES * BOUNCES */
+	GROUP_COUNTS = 28,   /* CLASSES * BOUNCES, then the exceptions */
+	EXCEPTIONS = 16,     /* CAUSES * MODES */
+	EXCEPTIONS_AT = 12,
 };
 
 /* Counts of one CPU. A row has whole cache lines. */
 struct totals {
 	u64 count[MACHINE_COUNTS];
-	u64 reserved[4];
+	u64 exceptions[EXCEPTIONS];
+	u64 works[WORKS];
+	u64 ns[WORKS];
+	u64 pages[WORKS]; /* of conversions */
+	u64 idle;	  /* entries into the idle loop's wait */
+	u64 reserved[2];
 };
 
 /* Counts of a group's processes. */
 struct group_use {
 	u64 count[GROUP_COUNTS];
+};
+
+/* Work on memory that a thread is doing. An interrupt can begin more of the same on it. */
+struct doing {
+	u64 since[WORKS];
+	u32 inside[WORKS];
+	u32 unused;
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -69,6 +110,11 @@ struct pci_dev {
 	struct device dev;
 };
 
+struct pt_regs___mode {
+	unsigned long ip;
+	unsigned long cs;
+};
+
 #pragma clang attribute pop
 
 GO_TYPE(guest, struct totals, totals);
@@ -77,6 +123,9 @@ GO_VALUES(guest, enum limits, );
 GO_VALUES(guest, enum class, class);
 GO_VALUES(guest, enum direction, direction);
 GO_VALUES(guest, enum bounce, n);
+GO_VALUES(guest, enum cause, );
+GO_VALUES(guest, enum mode, );
+GO_VALUES(guest, enum work, );
 GO_VALUES(guest, enum sizes, );
 
 #endif

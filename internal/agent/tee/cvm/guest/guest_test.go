@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -31,9 +33,38 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var named []string
+	for _, p := range probes(teelabel.None, func(string) bool { return true }) {
+		named = append(named, p.Ways[0].Program)
+	}
 	programs := obj.Programs()
-	if len(programs) != 1 || programs[0] != probes()[0].Ways[0].Program {
-		t.Errorf("the object has %v", programs)
+	slices.Sort(named)
+	slices.Sort(programs)
+	if !slices.Equal(programs, named) {
+		t.Errorf("the object has %v, the probes name %v", programs, named)
+	}
+}
+
+// What a TEE needs is probed on every kernel, and says so where the kernel lacks it. The rest is probed where it exists.
+func TestProbesOfKernels(t *testing.T) {
+	lacks := func(string) bool { return false }
+	for _, tt := range []struct {
+		kind teelabel.Kind
+		has  func(string) bool
+		want []string
+	}{
+		{teelabel.None, lacks, []string{probeBounced, probeIdle}},
+		{teelabel.TDX, lacks, []string{probeBounced, probeIdle, probeVE, probeConvert, probeConverted}},
+		{teelabel.SEV, lacks, []string{probeBounced, probeIdle, probeVC, probeConvert, probeConverted}},
+		{teelabel.SEV, func(f string) bool { return f == "accept_memory" }, []string{probeBounced, probeIdle, probeVC, probeConvert, probeConverted, probeAccept, probeAccepted}},
+	} {
+		var got []string
+		for _, p := range probes(tt.kind, tt.has) {
+			got = append(got, p.Name)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.kind, got, tt.want)
+		}
 	}
 }
 
@@ -154,9 +185,18 @@ func fake(roots tee.Roots) (*Backend, *queue) {
 		groups: &attribution.Kernel{First: 1, Records: make([]attribution.Record, 4), Keys: table{}, Free: free},
 		status: []bpf.Status{{Probe: probeBounced, Mechanism: bpf.Fexit, Program: "bounced"}},
 	}
+	for _, p := range []string{probeIdle, probeVE, probeConvert, probeConverted, probeAccept, probeAccepted} {
+		k.status = append(k.status, bpf.Status{Probe: p, Mechanism: bpf.Fentry, Program: p})
+	}
 	for i := range machineCounts {
 		k.machine[0].Count[i], k.machine[1].Count[i] = uint64(1000+i), uint64(100*i)
 	}
+	k.machine[0].Exceptions[causeCpuid*modes+modeUser], k.machine[1].Exceptions[causeCpuid*modes+modeUser] = 5, 6
+	k.machine[1].Exceptions[causeMsrWrite*modes+modeKernel] = 7
+	k.machine[0].Works, k.machine[1].Works = [works]uint64{2, 3, 4}, [works]uint64{10, 20, 30}
+	k.machine[0].NS, k.machine[1].NS = [works]uint64{1e9, 2e9, 3e9}, [works]uint64{5e8, 5e8, 5e8}
+	k.machine[0].Pages = [works]uint64{256, 1, 0}
+	k.machine[0].Idle, k.machine[1].Idle = 40, 2
 	for i, name := range []string{"postgres", "dd"} {
 		r := &k.groups.Records[i+1]
 		*r = attribution.Record{Cgroup: uint64(100 + i), Ready: 1}
@@ -165,9 +205,9 @@ func fake(roots tee.Roots) (*Backend, *queue) {
 	k.groups.Records[1].Depth = 1
 	copy(k.groups.Records[1].Path[0][:], "postgresql.service")
 	k.uses[1].Count = [groupCounts]uint64{nMappings: 70, nBytes: 286_720, nFailures: 3}
-	k.uses[2].Count = [groupCounts]uint64{nMappings: 8, nBytes: 4096, classAccelerator*nBounces + nMappings: 2, classAccelerator*nBounces + nBytes: 999}
+	k.uses[2].Count = [groupCounts]uint64{exceptionsAt + causeCpuid*modes + modeUser: 11, nMappings: 8, nBytes: 4096, classAccelerator*nBounces + nMappings: 2, classAccelerator*nBounces + nBytes: 999}
 	b := New(Options{Roots: roots, MaxWorkloads: 8, Log: slog.New(slog.DiscardHandler)})
-	b.kernel, b.owners = k, newOwners(k, 8, nil)
+	b.kernel, b.owners, b.guest, b.halts = k, newOwners(k, 8, nil), teelabel.TDX, "direct"
 	return b, free
 }
 
@@ -175,6 +215,9 @@ func fake(roots tee.Roots) (*Backend, *queue) {
 func TestAMachineThatCopies(t *testing.T) {
 	b, _ := fake(machine(t, map[string]string{
 		"sys/kernel/debug/swiotlb/io_tlb_nslabs": "32768\n", "sys/kernel/debug/swiotlb/io_tlb_used": "12\n", "sys/kernel/debug/swiotlb/io_tlb_used_hiwater": "516\n",
+		"sys/devices/system/cpu/cpuidle/current_driver": "haltpoll\n",
+		"proc/interrupts": "           CPU0       CPU1\n  0:   9  9  IO-APIC  timer\nRES:   5   6   Rescheduling interrupts\nCAL:   70   8   Function call interrupts\nTLB:  1  0  TLB shootdowns\n",
+		"proc/cpuinfo":    "processor: 0\nvendor_id: AuthenticAMD\ncpu family: 25\nmodel: 1\nflags: adx avx2 bmi2 rdseed sha_ni vaes vpclmulqdq\n\nprocessor: 1\n",
 	}))
 	metrictest.Golden(t, filepath.Join("testdata", "exposition.golden"), []byte(told(t, b)), *update)
 }
@@ -183,12 +226,19 @@ func TestWhatIsNotMeasuredIsAbsent(t *testing.T) {
 	b, _ := fake(machine(t, map[string]string{
 		"sys/kernel/debug/swiotlb/io_tlb_nslabs": "512\n", "sys/kernel/debug/swiotlb/io_tlb_used": "18446744073709551611\n",
 	}))
-	b.kernel.status[0] = bpf.Status{Probe: probeBounced, Mechanism: bpf.NotAttached, Reason: "no such function"}
+	for i := range b.kernel.status {
+		if name := b.kernel.status[i].Probe; name != probeConverted { // without its beginning, its end means nothing
+			b.kernel.status[i] = bpf.Status{Probe: name, Mechanism: bpf.NotAttached, Reason: "no such function"}
+		}
+	}
 	got := told(t, b)
 	if want := "teescope_bounce_pool_bytes 1.048576e+06\n"; !strings.Contains(got, want) {
 		t.Errorf("the exposition lacks %s:\n%s", want, got)
 	}
-	for _, not := range []string{"_used_", "_mappings_", "bounce_bytes", "_failures_"} {
+	for _, not := range []string{"_used_", "_mappings_", "bounce_bytes", "_failures_", "exceptions_total", "conver", "accept", "idle_entries", "ipis", "missing"} {
+		if not == "conver" || not == "accept" {
+			not = "teescope_memory_" + not
+		}
 		if strings.Contains(got, not) {
 			t.Errorf("the exposition has %s", not)
 		}
@@ -226,12 +276,62 @@ func TestAQuietGroupKeepsItsCounts(t *testing.T) {
 	}
 }
 
-// FuzzPool writes arbitrary content into the files of the pool.
+// A kernel that has the handler of another TEE only counts no exceptions, which is not zero.
+func TestExceptionsOfTheOtherTEE(t *testing.T) {
+	b, _ := fake(machine(t, nil))
+	for guest, want := range map[teelabel.Kind]bool{teelabel.TDX: true, teelabel.SEV: false, teelabel.None: true} {
+		if b.guest = guest; strings.Contains(told(t, b), "guest_exceptions_total") != want {
+			t.Errorf("%s: exceptions are known: %t, want %t", guest, !want, want)
+		}
+	}
+}
+
+func TestHalts(t *testing.T) {
+	for _, tt := range []struct {
+		guest teelabel.Kind
+		fixed bool
+		want  string
+	}{{teelabel.TDX, true, "direct"}, {teelabel.TDX, false, "exception"}, {teelabel.SEV, true, ""}, {teelabel.None, false, ""}} {
+		if got := haltsBy(tt.guest, func(f string) bool { return tt.fixed && f == "tdx_halt" }); got != tt.want {
+			t.Errorf("%s, %t: %q, want %q", tt.guest, tt.fixed, got, tt.want)
+		}
+	}
+}
+
+func TestMissingFeatures(t *testing.T) {
+	const milan = "adx aes avx2 bmi2 pclmulqdq rdseed sha_ni vaes vpclmulqdq"
+	for _, tt := range []struct{ cpu, want string }{
+		{"vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 1\nflags : fpu " + milan + "\n", ""},
+		{"vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 17\nflags : " + milan + "\n", "avx512f avx512_bf16 avx512_vnni gfni"},
+		{"vendor_id : GenuineIntel\ncpu family : 6\nmodel : 143\nflags : " + milan + " avx512f avx512_vnni gfni amx_bf16 amx_int8 amx_tile avx512_bf16\n", "avx_vnni"},
+		{"vendor_id : GenuineIntel\ncpu family : 15\nmodel : 143\nflags : fpu\n", ""},       // another family
+		{"vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 1\nflags : fpu", ""},           // cut
+		{"vendor_id : AuthenticAMD\ncpu family : many\nmodel : -1\nflags : fpu sse2\n", ""}, // damaged
+		{"", ""},
+	} {
+		if got := strings.Join(parseCPU([]byte(tt.cpu)).missing(), " "); got != tt.want {
+			t.Errorf("%q lacks %q, want %q", tt.cpu, got, tt.want)
+		}
+	}
+}
+
+// FuzzPool writes arbitrary content into the files of the pool, and the first also into those of the processor.
 func FuzzPool(f *testing.F) {
 	f.Add([]byte("32768\n"), []byte("12\n"), []byte("516\n"))
 	f.Add([]byte("-1"), []byte(""), []byte("\x1b[31m"))
 	f.Add([]byte("18446744073709551615"), []byte("1e9"), bytes.Repeat([]byte("9"), 100))
+	f.Add([]byte("CAL: 1 2 x\nRES:\nCAL: 9\nvendor_id: AuthenticAMD\ncpu family: 25\nmodel: 1\nflags: fpu\n"), []byte("1"), []byte("1"))
 	f.Fuzz(func(t *testing.T, size, used, most []byte) {
+		kinds := map[string]bool{}
+		parseIPIs(size, func(kind string, _ uint64) {
+			if kinds[kind] {
+				t.Errorf("%s occurs twice", kind)
+			}
+			kinds[kind] = true
+		})
+		if n := len(parseCPU(size).missing()); n > len(sapphire) {
+			t.Errorf("%d features are missing", n)
+		}
 		roots := machine(t, map[string]string{
 			"sys/kernel/debug/swiotlb/io_tlb_nslabs": string(size), "sys/kernel/debug/swiotlb/io_tlb_used": string(used), "sys/kernel/debug/swiotlb/io_tlb_used_hiwater": string(most),
 		})

@@ -5,21 +5,54 @@ package guest
 import (
 	_ "embed"
 	"errors"
+	"slices"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 //go:embed guest.bpf.o
 var object []byte
 
-// probeBounced is the name of the probe in the metric teescope_probe_attached.
-const probeBounced = "cvm_bounced"
+// Names of the probes in the metric teescope_probe_attached.
+const (
+	probeBounced   = "cvm_bounced"
+	probeVE        = "cvm_virtualization_exception"
+	probeVC        = "cvm_communication_exception"
+	probeConvert   = "cvm_convert"
+	probeConverted = "cvm_converted"
+	probeAccept    = "cvm_accept"
+	probeAccepted  = "cvm_accepted"
+	probeIdle      = "cvm_idle"
+)
 
-// probes lists the probes. A kretprobe is no second way: a packet's mapping may interrupt that of a block request, and
-// would replace the arguments that are kept for its return.
-func probes() []bpf.Probe {
-	return []bpf.Probe{{Name: probeBounced, Ways: []bpf.Way{{Program: "bounced", Mechanism: bpf.Fexit, Target: "swiotlb_map"}}}}
+// probes lists the probes for a guest of a TEE, on a kernel that has some of the functions. A kretprobe is no second way: a
+// packet's mapping may interrupt that of a block request, and would replace the arguments that are kept for its return.
+//
+// A function that only some kernels have is probed there, and where the TEE needs it. So a kernel of an SNP guest that
+// cannot be watched says so, and other machines do not.
+func probes(of teelabel.Kind, has func(function string) bool) []bpf.Probe {
+	on := func(name, program string, mechanism bpf.Mechanism, target string) bpf.Probe {
+		return bpf.Probe{Name: name, Ways: []bpf.Way{{Program: program, Mechanism: mechanism, Target: target}}}
+	}
+	all := []bpf.Probe{on(probeBounced, "bounced", bpf.Fexit, "swiotlb_map"), on(probeIdle, "cpu_idle", bpf.TypedTracepoint, "cpu_idle")}
+	for _, p := range []struct {
+		bpf.Probe
+		needed bool
+	}{
+		{on(probeVE, "virt_exception", bpf.Fentry, "tdx_handle_virt_exception"), of == teelabel.TDX},
+		{on(probeVC, "vc_exception", bpf.Fentry, "vc_raw_handle_exception"), of == teelabel.SEV},
+		{on(probeConvert, "convert", bpf.Fentry, "__set_memory_enc_pgtable"), of != teelabel.None},
+		{on(probeConverted, "converted", bpf.Fexit, "__set_memory_enc_pgtable"), of != teelabel.None},
+		{on(probeAccept, "accept", bpf.Fentry, "accept_memory"), false},
+		{on(probeAccepted, "accepted", bpf.Fexit, "accept_memory"), false},
+	} {
+		if p.needed || has(p.Ways[0].Target) {
+			all = append(all, p.Probe)
+		}
+	}
+	return all
 }
 
 // kernelSide is everything in the kernel: maps, programs, and the memory that both sides share.
@@ -33,7 +66,7 @@ type kernelSide struct {
 }
 
 // load creates the maps and attaches the probes.
-func load(cpus, groups int, controller int32) (*kernelSide, error) {
+func load(cpus, groups int, controller int32, probes []bpf.Probe) (*kernelSide, error) {
 	obj, err := bpf.Open(object)
 	if err != nil {
 		return nil, err
@@ -51,7 +84,7 @@ func load(cpus, groups int, controller int32) (*kernelSide, error) {
 			return nil, errors.Join(err, obj.Close())
 		}
 	}
-	for _, p := range probes() {
+	for _, p := range probes {
 		status, _ := obj.Attach(p) // the status says why it is not attached
 		k.status = append(k.status, status)
 	}
@@ -67,12 +100,13 @@ func (k *kernelSide) share() error {
 	return errors.Join(errs[:]...)
 }
 
-// attached reports whether a probe is attached.
-func (k *kernelSide) attached(probe string) bool {
+// attached reports whether all of these probes are attached.
+func (k *kernelSide) attached(probes ...string) bool {
+	n := 0
 	for _, s := range k.status {
-		if s.Probe == probe {
-			return s.Attached()
+		if s.Attached() && slices.Contains(probes, s.Probe) {
+			n++
 		}
 	}
-	return false
+	return n == len(probes)
 }

@@ -36,21 +36,56 @@ const (
 	nBounces  = 3
 )
 
+// The values of enum cause.
+const (
+	causeOther     = 0
+	causeCpuid     = 1
+	causeHlt       = 2
+	causeIo        = 3
+	causeMmio      = 4
+	causeMsrRead   = 5
+	causeMsrWrite  = 6
+	causeHypercall = 7
+	causes         = 8
+)
+
+// The values of enum mode.
+const (
+	modeKernel = 0
+	modeUser   = 1
+	modes      = 2
+)
+
+// The values of enum work.
+const (
+	toShared  = 0
+	toPrivate = 1
+	accept    = 2
+	works     = 3
+)
+
 // The values of enum sizes.
 const (
 	machineCounts = 36
-	groupCounts   = 12
+	groupCounts   = 28
+	exceptions    = 16
+	exceptionsAt  = 12
 )
 
 // totals mirrors struct totals.
 type totals struct {
-	_        structs.HostLayout
-	Count    [36]uint64
-	Reserved [4]uint64
+	_          structs.HostLayout
+	Count      [36]uint64
+	Exceptions [16]uint64
+	Works      [3]uint64
+	NS         [3]uint64
+	Pages      [3]uint64
+	Idle       uint64
+	Reserved   [2]uint64
 }
 
 // groupUse mirrors struct group_use.
 type groupUse struct {
 	_     structs.HostLayout
-	Count [12]uint64
+	Count [28]uint64
 }

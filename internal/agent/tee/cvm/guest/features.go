@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// processor is the first processor of /proc/cpuinfo.
+type processor struct {
+	vendor        string
+	family, model int // -1 if unknown
+	flags         []string
+}
+
+// parseCPU reads the first processor of /proc/cpuinfo. A cut line of flags makes the processor unknown.
+func parseCPU(text []byte) processor {
+	p := processor{family: -1, model: -1}
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			if p.vendor != "" {
+				break // the end of the first processor
+			}
+			continue
+		}
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(name) {
+		case "vendor_id":
+			p.vendor = value
+		case "cpu family":
+			p.family = number(value)
+		case "model":
+			p.model = number(value)
+		case "flags":
+			if strings.HasSuffix(line, "\n") {
+				p.flags = strings.Fields(value)
+			}
+		}
+	}
+	return p
+}
+
+func number(text string) int {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return -1
+	}
+	return int(n)
+}
+
+// Features for cryptography and vectors, by their names in /proc/cpuinfo (arch/x86/include/asm/cpufeatures.h).
+var (
+	zen3       = []string{"adx", "aes", "avx2", "bmi2", "pclmulqdq", "rdseed", "sha_ni", "vaes", "vpclmulqdq"}
+	zen4       = append(slices.Clone(zen3), "avx512f", "avx512_bf16", "avx512_vnni", "gfni")
+	iceLake    = append(slices.Clone(zen3), "avx512f", "avx512_vnni", "gfni")
+	sapphire   = append(slices.Clone(iceLake), "amx_bf16", "amx_int8", "amx_tile", "avx512_bf16", "avx_vnni")
+	generation = []struct {
+		vendor            string
+		family, low, high int // models
+		features          []string
+	}{
+		{"AuthenticAMD", 0x19, 0x00, 0x0f, zen3}, // EPYC 7003
+		{"AuthenticAMD", 0x19, 0x10, 0x1f, zen4}, // EPYC 9004
+		{"AuthenticAMD", 0x19, 0xa0, 0xaf, zen4}, // EPYC 97x4
+		{"AuthenticAMD", 0x1a, 0x00, 0x1f, zen4}, // EPYC 9005
+		{"GenuineIntel", 6, 0x6a, 0x6a, iceLake}, // Xeon of the third generation
+		{"GenuineIntel", 6, 0x8f, 0x8f, sapphire},
+		{"GenuineIntel", 6, 0xcf, 0xcf, sapphire}, // Emerald Rapids
+		{"GenuineIntel", 6, 0xad, 0xad, sapphire}, // Granite Rapids
+	}
+)
+
+// missing returns the features that other processors of this model have.
+func (p processor) missing() []string {
+	if len(p.flags) == 0 {
+		return nil
+	}
+	var out []string
+	for _, g := range generation {
+		if g.vendor != p.vendor || g.family != p.family || p.model < g.low || p.model > g.high {
+			continue
+		}
+		for _, feature := range g.features {
+			if !slices.Contains(p.flags, feature) {
+				out = append(out, feature)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/teelabel"
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+const called = " Proven by calls of the kernel's function from a test's module, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it."
+
+// describeState describes everything that is no bounce buffer.
+func (f *families) describeState() {
+	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
+		return metric.New(metric.Desc{Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin})
+	}
+	const (
+		handlers = "tdx_handle_virt_exception, vc_raw_handle_exception (fentry)"
+		causes   = " reason is cpuid, hlt, io, mmio, msr_read, msr_write, hypercall or other. mode is user or kernel. The handler of SEV-SNP can be watched from Linux 6.16 on; before, there are no samples."
+		convert  = "__set_memory_enc_pgtable (fentry, fexit)"
+		to       = " to is shared or private."
+	)
+	f.exceptions = counter("teescope_guest_exceptions_total", "exceptions",
+		"Exceptions that a confidential virtual machine got in place of an instruction that needs the host: #VE of TDX, #VC of SEV-SNP. Most lead to an exit to the host."+causes+called, handlers, "reason", "mode")
+	f.workloadExceptions = counter("teescope_workload_guest_exceptions_total", "exceptions",
+		"As teescope_guest_exceptions_total, by the workload that ran. In mode kernel it may have been interrupted by something else. Threads of the kernel and the idle CPU are left out."+called,
+		handlers, "workload", "container", "pod", "namespace", "reason", "mode")
+	f.conversions = counter("teescope_memory_conversions_total", "conversions",
+		"Conversions of memory between private and shared that have succeeded. Drivers convert the memory that their devices use; each conversion is a request to the host."+to+called, convert, "to")
+	f.converted = counter("teescope_memory_converted_bytes_total", "bytes", "Memory that was converted between private and shared."+to+called, convert, "to")
+	f.converting = counter("teescope_memory_conversion_seconds_total", "seconds", "Time of conversions between private and shared memory, also of those that failed."+to+called, convert, "to")
+	f.accepts = counter("teescope_memory_accepts_total", "calls",
+		"Requests to accept memory since the agent started. A guest of TDX or SEV-SNP accepts its memory before the first use. The remaining memory is node_memory_Unaccepted_bytes."+called, "accept_memory (fentry, fexit), Linux 6.5 and later")
+	f.accepting = counter("teescope_memory_accept_seconds_total", "seconds",
+		"Time of accepting memory since the agent started."+called, "accept_memory (fentry, fexit), Linux 6.5 and later")
+	f.idle = counter("teescope_idle_entries_total", "entries",
+		"How often CPUs of a confidential virtual machine began to wait for work. Without polling, each wait is an exit to the host, and so is the interrupt that ends it. Proven against the kernel's own count of the tracepoint.", "tracepoint power:cpu_idle")
+	f.ipis = counter("teescope_ipis_total", "interrupts",
+		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", "kind")
+	f.info = metric.New(metric.Desc{
+		Name: "teescope_guest_info", Kind: metric.Info, Source: metric.Kernel, Labels: []string{"tee", "halt", "idle_driver"},
+		Help: "Always 1 in a confidential virtual machine. halt is direct if a trust domain's kernel asks the host to wait without a #VE, exception if it takes one (before Linux 6.15 and its stable updates), and empty elsewhere. " +
+			"idle_driver is that of cpuidle; with haltpoll, CPUs poll before they wait.",
+		Origin: "/dev, types of the kernel, /sys/devices/system/cpu/cpuidle/current_driver",
+	})
+	f.missing = metric.New(metric.Desc{
+		Name: "teescope_guest_cpu_feature_missing", Kind: metric.Gauge, Unit: "features", Source: metric.Kernel, Labels: []string{"feature"},
+		Help: "1 for each feature for cryptography or vectors that processors of this family and model have, and this confidential virtual machine lacks. The host chooses what it sees. " +
+			"Absent if the model is unknown, as it is if the host shows that of another processor.",
+		Origin: "/proc/cpuinfo",
+	})
+}
+
+// haltsBy returns how a trust domain waits. Linux 6.15, and the stable kernels that have its change, call tdx_halt in
+// place of an instruction that causes a #VE.
+func haltsBy(guest teelabel.Kind, has func(function string) bool) string {
+	switch {
+	case guest != teelabel.TDX:
+		return ""
+	case has("tdx_halt"):
+		return "direct"
+	}
+	return "exception"
+}
+
+const (
+	// maxInterrupts bounds /proc/interrupts, which has a column for each CPU.
+	maxInterrupts = 8 << 20
+	// maxCPUInfo is enough for the first processor of /proc/cpuinfo.
+	maxCPUInfo = 16 << 10
+	maxDriver  = 64
+)
+
+// emitState emits what files say about the machine.
+func (b *Backend) emitState(emit func(prometheus.Metric)) error {
+	f := b.families
+	proc := hostfs.At(b.opts.Roots.Proc)
+	driver, err := hostfs.At(b.opts.Roots.Sys).Read(maxDriver, "devices/system/cpu/cpuidle/current_driver")
+	if err != nil {
+		driver = nil // a kernel without cpuidle
+	}
+	emit(f.info.Value(1, string(b.guest), b.halts, text.Label(strings.TrimSpace(string(driver)))))
+	interrupts, err := proc.ReadLines(maxInterrupts, "interrupts")
+	parseIPIs(interrupts, func(kind string, n uint64) { emit(f.ipis.Value(float64(n), kind)) })
+	cpu, cpuErr := proc.Read(maxCPUInfo, "cpuinfo")
+	for _, feature := range parseCPU(cpu).missing() {
+		emit(f.missing.Value(1, feature))
+	}
+	return errors.Join(unlessAbsent(err), unlessAbsent(cpuErr))
+}
+
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ipiKinds are the lines of /proc/interrupts that count interrupts between CPUs (arch/x86/kernel/irq.c).
+var ipiKinds = map[string]string{"RES:": "reschedule", "CAL:": "call", "TLB:": "tlb"}
+
+// parseIPIs calls each once for each kind that has a line.
+func parseIPIs(interrupts []byte, each func(kind string, n uint64)) {
+	seen := map[string]bool{}
+	for line := range bytes.Lines(interrupts) {
+		fields := bytes.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		kind := ipiKinds[string(fields[0])]
+		if kind == "" || seen[kind] {
+			continue
+		}
+		sum, columns := uint64(0), 0
+		for _, field := range fields[1:] {
+			n, err := strconv.ParseUint(string(field), 10, 64)
+			if err != nil {
+				break // the description follows the columns
+			}
+			sum, columns = sum+n, columns+1
+		}
+		if columns > 0 {
+			seen[kind] = true
+			each(kind, sum)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build vm
+
+package vm
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// fired is how often the guest's module has called each of its functions once (the guest's scenario).
+const fired = 10
+
+// confidentialMachine checks the counts of functions of the unmodified kernel, which a module has called (testbed/standins/cvm.c).
+func confidentialMachine(t *testing.T, r report, accepts bool) {
+	t.Helper()
+	before, after := r.exposition(t, "ordinary"), r.exposition(t, "confidential")
+	took := number(t, r["fired"])
+	for _, tt := range []struct {
+		family string
+		labels []string
+		want   float64
+	}{
+		{"teescope_guest_exceptions_total", []string{"reason", "hlt", "mode", "user"}, 3},
+		{"teescope_guest_exceptions_total", []string{"reason", "io", "mode", "user"}, 5},
+		{"teescope_guest_exceptions_total", []string{"reason", "msr_read", "mode", "user"}, 2},
+		{"teescope_guest_exceptions_total", []string{"reason", "msr_write", "mode", "user"}, 7},
+		{"teescope_guest_exceptions_total", []string{"reason", "other", "mode", "kernel"}, 4},
+		{"teescope_guest_exceptions_total", nil, 21},
+		{"teescope_workload_guest_exceptions_total", []string{"workload", "guest", "reason", "msr_write", "mode", "user"}, 7},
+		{"teescope_workload_guest_exceptions_total", []string{"workload", "guest"}, 21},
+		{"teescope_workload_guest_exceptions_total", nil, 21},
+		{"teescope_memory_conversions_total", []string{"to", "shared"}, 3},
+		{"teescope_memory_conversions_total", []string{"to", "private"}, 2},
+		{"teescope_memory_converted_bytes_total", []string{"to", "shared"}, 3 * 4 * 4096},
+		{"teescope_memory_converted_bytes_total", []string{"to", "private"}, 2 * 4096},
+		{"teescope_memory_accepts_total", nil, 9},
+	} {
+		if tt.family == "teescope_memory_accepts_total" && !accepts {
+			if after[tt.family] != nil {
+				t.Errorf("a kernel that accepts no memory has %s", tt.family)
+			}
+			continue
+		}
+		if first, got := sum(before, tt.family, tt.labels...), sum(after, tt.family, tt.labels...); first != 0 || got != fired*tt.want {
+			t.Errorf("%s%v = %v, then %v, want 0 and %v", tt.family, tt.labels, first, got, fired*tt.want)
+		}
+	}
+	for _, family := range []string{"teescope_memory_conversion_seconds_total", "teescope_memory_accept_seconds_total"} {
+		if got := sum(after, family); after[family] != nil && (got <= 0 || got > took) {
+			t.Errorf("%s = %v, of %v s in all", family, got, took)
+		}
+	}
+	if sum(after, "teescope_guest_info", "tee", "none") != 1 || sum(after, "teescope_collector_success", "collector", "tee") != 1 {
+		t.Error("the machine has no info, or the collector fails")
+	}
+	r.between(t, "waits", func(phase string) float64 { return sum(r.exposition(t, phase), "teescope_idle_entries_total") }, r.waits)
+	r.between(t, "interrupts", func(phase string) float64 {
+		return sum(r.exposition(t, phase), "teescope_ipis_total", "kind", "call")
+	}, r.calls)
+}
+
+// between requires that the agent's count has grown as the kernel's, which was read before and after each of the agent's.
+func (r report) between(t *testing.T, what string, agent func(phase string) float64, kernel func(t *testing.T, section string) float64) {
+	t.Helper()
+	grown := agent("confidential") - agent("ordinary")
+	least := kernel(t, "confidential before "+what) - kernel(t, "ordinary after "+what)
+	most := kernel(t, "confidential after "+what) - kernel(t, "ordinary before "+what)
+	t.Logf("%s: %v, the kernel says %v to %v", what, grown, least, most)
+	if grown < least || grown > most || most <= 0 {
+		t.Errorf("%v %s, the kernel says %v to %v", grown, what, least, most)
+	}
+}
+
+// waits adds up the kernel's histogram of waits.
+func (r report) waits(t *testing.T, section string) (n float64) {
+	t.Helper()
+	for line := range strings.Lines(r[section]) {
+		_, count, _ := strings.Cut(line, "hitcount:")
+		n += number(t, count)
+	}
+	return n
+}
+
+// calls adds up the line of /proc/interrupts.
+func (r report) calls(t *testing.T, section string) (n float64) {
+	t.Helper()
+	for _, field := range strings.Fields(r[section])[1:] {
+		if v, err := strconv.ParseFloat(field, 64); err == nil {
+			n += v
+		}
+	}
+	return n
+}
