@@ -52,7 +52,9 @@ type Collector struct {
 	wanted       map[string]bool
 	now          func() time.Time
 	info, number *metric.Desc
-	known        map[process]*environment // used by Collect only, which is not called concurrently
+	// Used by Collect only, which is not called concurrently.
+	known   map[process]*environment
+	changes changes
 }
 
 // process identifies a process.
@@ -71,7 +73,7 @@ type environment struct {
 // New returns the collector.
 func New(o Options) *Collector {
 	labels := []string{"workload", "container", "pod", "namespace"}
-	c := &Collector{opts: o, proc: hostfs.At(o.Proc), wanted: map[string]bool{}, now: time.Now, known: map[process]*environment{}}
+	c := &Collector{opts: o, proc: hostfs.At(o.Proc), wanted: map[string]bool{}, now: time.Now, known: map[process]*environment{}, changes: changes{}}
 	for _, name := range o.Names {
 		c.wanted[name] = true
 	}
@@ -79,12 +81,12 @@ func New(o Options) *Collector {
 		Name: "teescope_workload_setting_info", Kind: metric.Info, Source: metric.Kernel,
 		Labels: append(slices.Clone(labels), "setting", "value"),
 		Help: "Always 1. One series for each setting of a workload: an environment variable of workloads.settings that its main process, the one that " +
-			"started first, was started with. Values are cut after 64 bytes. What the process changed later is not seen.",
+			"started first, was started with. Values are cut after 64 bytes. What the process changed later is not seen. Absent while they have changed more than 12 times in the last hour.",
 		Origin: "/proc/PID/environ",
 	})
 	c.number = metric.New(metric.Desc{
 		Name: "teescope_workload_settings", Kind: metric.Gauge, Unit: "settings", Source: metric.Kernel, Labels: labels,
-		Help:   "Number of series of teescope_workload_setting_info of a workload. 0 means that none of the variables was set. Absent if they could not be read or the process has no environment, and for programs that write a title over them (Redis, nginx, PostgreSQL).",
+		Help:   "Number of series of teescope_workload_setting_info of a workload. 0 means that none of the variables was set. Absent if they could not be read, have changed more than 12 times in the last hour or the process has no environment, and for programs that write a title over them (Redis, nginx, PostgreSQL).",
 		Origin: "/proc/PID/environ",
 	})
 	return c
@@ -105,6 +107,7 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	c.known = make(map[process]*environment, len(before))
 	mains := c.opts.Mains()
 	due := c.due(mains, before)
+	c.changes.tidy(c.now())
 	for _, m := range mains {
 		id := process{m.PID, m.Started}
 		of := before[id]
@@ -118,7 +121,7 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 			continue
 		}
 		c.known[id] = of
-		if of.err != nil {
+		if of.err != nil || !c.changes.steady(strings.Join(m.Labels, "\x00"), of.variables, c.now()) {
 			continue
 		}
 		emit(c.number.Value(float64(len(of.variables)), m.Labels...))
