@@ -40,6 +40,8 @@ const (
 	MaxChanges = 16
 	// Shortest is the shortest time for which something is switched on.
 	Shortest = time.Second
+	// MaxBegun is the maximum number of changes that begin within a minute. Each one makes the agent look at all processes.
+	MaxBegun = 60
 	// maxRule and maxReason are the maximum lengths of a rule and of a reason in bytes.
 	maxRule   = 256
 	maxReason = 256
@@ -84,6 +86,7 @@ type Control struct {
 	mu     sync.Mutex // protects the fields below
 	on     []change   // in the order in which they were switched on
 	counts map[counted]uint64
+	begun  []time.Time // of the changes that began within the last minute
 
 	applying sync.Mutex // held while the state is applied, so that an older one never replaces a newer one
 }
@@ -102,6 +105,7 @@ func (c *Control) Name() string { return "ondemand" }
 var (
 	errNotAllowed = errors.New("this agent allows no changes: set control.enabled in its configuration (--control.enabled) to allow them")
 	errFull       = fmt.Errorf("%d changes are on, which is the maximum: end one (DELETE /api/control/ID), or wait for an end", MaxChanges)
+	errTooFast    = fmt.Errorf("%d changes have begun within a minute, which is the maximum: try again in a while", MaxBegun)
 	errUnknown    = errors.New("no change with this ID is on: it has ended, or the agent has started again")
 )
 
@@ -114,19 +118,33 @@ func (c *Control) add(one change, rule string, length time.Duration) (change, er
 	c.mu.Lock()
 	now := time.Now()
 	one.begin, one.end = now, now.Add(length)
-	full := len(c.current(now)) >= MaxChanges
-	if !full {
-		c.on = append(c.on, one)
+	err := c.room(now)
+	if err == nil {
+		c.on, c.begun = append(c.on, one), append(c.begun, now)
 		c.counts[counted{one.kind, begun}]++
 	}
 	c.mu.Unlock()
-	if full {
-		return one, errFull
+	if err != nil {
+		return one, err
 	}
 	c.apply()
 	c.opts.Log.Info("switched on", "change", one.id, "kind", string(one.kind), "rule", rule, "for", length, "by", one.by, "by_verified", one.verified, "reason", one.reason)
 	c.wake()
 	return one, nil
+}
+
+// room returns why no further change can begin now, or nil. The caller holds the lock.
+func (c *Control) room(now time.Time) error {
+	for len(c.begun) > 0 && now.Sub(c.begun[0]) >= time.Minute {
+		c.begun = c.begun[1:]
+	}
+	switch {
+	case len(c.begun) >= MaxBegun:
+		return errTooFast
+	case len(c.current(now)) >= MaxChanges:
+		return errFull
+	}
+	return nil
 }
 
 // check returns why a change is refused, and parses its rule.

@@ -87,6 +87,39 @@ func listed(t *testing.T, c *Control) (l List) {
 	return l
 }
 
+// A client that switches something on and off again in a loop is refused after a while, and others may end changes meanwhile.
+func TestChangesBeginSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, to := started(t, nil)
+		const body = `{"kind":"timing","seconds":60}`
+		kept := mustAdd(t, c, body)
+		for range MaxBegun - 1 {
+			one := mustAdd(t, c, body)
+			if code, said := ask(c, http.MethodDelete, "/api/control/"+one.ID, ""); code != http.StatusNoContent {
+				t.Fatalf("%d %s", code, said)
+			}
+		}
+		states := len(to.all())
+		for range 100 {
+			if code, said := ask(c, http.MethodPost, "/api/control", body); code != http.StatusTooManyRequests || !strings.Contains(said, "within a minute") {
+				t.Fatalf("%d %s", code, said)
+			}
+		}
+		if n := len(to.all()); n != states {
+			t.Errorf("%d refused changes were applied", n-states)
+		}
+		if code, _ := ask(c, http.MethodDelete, "/api/control/"+kept.ID, ""); code != http.StatusNoContent {
+			t.Errorf("ending: %d", code)
+		}
+		time.Sleep(time.Minute - time.Nanosecond)
+		if code, _ := ask(c, http.MethodPost, "/api/control", body); code != http.StatusTooManyRequests {
+			t.Errorf("within a minute: %d", code)
+		}
+		time.Sleep(time.Nanosecond)
+		mustAdd(t, c, body)
+	})
+}
+
 func TestEachChangeEndsAtItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to := started(t, nil)

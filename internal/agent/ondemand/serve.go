@@ -119,6 +119,8 @@ func (c *Control) refuse(w http.ResponseWriter, kind Kind, err error) {
 		jsonapi.Refuse(w, http.StatusForbidden, jsonapi.Forbidden, err)
 	case errors.Is(err, errUnknown):
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
+	case errors.Is(err, errTooFast):
+		jsonapi.Refuse(w, http.StatusTooManyRequests, jsonapi.Execution, err)
 	case errors.Is(err, errFull), errors.As(err, new(*lackError)):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
 	default:
