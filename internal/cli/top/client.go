@@ -36,6 +36,7 @@ const (
 type Client struct {
 	server *remote.Server
 	http   *http.Client
+	begun  map[string]bool // the changes that it has switched on, by ID
 }
 
 // NewClient returns a client for HOST:PORT or a URL. The URL may have a user, a password, and a path that a proxy puts

@@ -47,7 +47,8 @@ type controlled struct {
 	End            time.Time
 }
 
-// Toggle switches something off if it is on, or else on for a while. It returns what was done.
+// Toggle switches something off if this client has switched it on, or else on for a while. Changes of others go on. It returns
+// what was done.
 func (c *Client) Toggle(ctx context.Context, t toggle) (string, error) {
 	body, err := c.control(ctx, http.MethodGet, "", nil)
 	if err != nil {
@@ -60,17 +61,25 @@ func (c *Client) Toggle(ctx context.Context, t toggle) (string, error) {
 	if err := json.Unmarshal(body, &list); err != nil {
 		return "", fmt.Errorf("reading what is switched on: %w", err)
 	}
-	ended := 0
+	ended, others := 0, 0
 	for _, one := range list.Changes {
 		if one.Kind != t.kind || one.Rule != t.rule {
+			continue
+		}
+		if !c.begun[one.ID] {
+			others++
 			continue
 		}
 		if _, err := c.control(ctx, http.MethodDelete, "/"+url.PathEscape(one.ID), nil); err != nil {
 			return "", err
 		}
+		delete(c.begun, one.ID)
 		ended++
 	}
-	if ended > 0 {
+	switch {
+	case ended > 0 && others > 0:
+		return fmt.Sprintf("STILL ON, by others: %s", t), nil
+	case ended > 0:
 		return fmt.Sprintf("OFF: %s", t), nil
 	}
 	added, err := json.Marshal(map[string]any{"kind": t.kind, "rule": t.rule, "seconds": min(switchFor.Seconds(), list.MaxSeconds), "reason": "teescope top"})
@@ -84,6 +93,10 @@ func (c *Client) Toggle(ctx context.Context, t toggle) (string, error) {
 	if err := json.Unmarshal(body, &one); err != nil {
 		return "", fmt.Errorf("reading what was switched on: %w", err)
 	}
+	if c.begun == nil {
+		c.begun = map[string]bool{}
+	}
+	c.begun[one.ID] = true
 	return fmt.Sprintf("ON until %s: %s", one.End.Local().Format("15:04:05"), t), nil
 }
 

@@ -98,6 +98,24 @@ func TestKeysSwitch(t *testing.T) {
 	}
 }
 
+// A key ends what this top has switched on, and nothing that others have.
+func TestKeysEndNothingOfOthers(t *testing.T) {
+	agent := &fakeControl{on: map[string]map[string]any{"other": {"id": "other", "kind": "timing", "end": recorded}}}
+	p := program{ctx: t.Context(), source: NewLocal("this machine", agent), model: press(t, live(t, ""), "down")}
+	for _, tt := range []struct {
+		says string
+		on   int
+	}{
+		{"ON until " + recorded.Local().Format("15:04:05") + ": timing of all system calls", 2},
+		{"STILL ON, by others: timing of all system calls", 1},
+	} {
+		p = typeKey(t, p, "T", true)
+		if got := status(p.model); got != tt.says || len(agent.on) != tt.on || agent.on["other"] == nil {
+			t.Errorf("the line says %q and %v are on; want %q, %d", got, agent.on, tt.says, tt.on)
+		}
+	}
+}
+
 // Why nothing was switched is in the line, from the agent itself and safe for a terminal.
 func TestKeysSayWhyNothingIsSwitched(t *testing.T) {
 	agent := &fakeControl{refusing: "this agent allows no changes: set control.enabled\x1b[2J"}
