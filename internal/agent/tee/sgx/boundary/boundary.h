@@ -211,6 +211,7 @@ enum cause {
 /* Interrupts and page faults that have arrived in the enclaves of a process. */
 struct interrupted {
 	u64 n[CAUSES];
+	u64 start; /* of the process, since boot: the next one with its ID is another; 0 before the first */
 };
 
 /* Where an ENCLU is that has a breakpoint. */
@@ -296,6 +297,7 @@ struct task_struct___gs {
 	pid_t pid;
 	pid_t tgid;
 	u64 start_boottime;
+	struct task_struct___gs *group_leader;
 	struct completion
 		*vfork_done; /* set in the child of vfork() until it executes a program or ends */
 };

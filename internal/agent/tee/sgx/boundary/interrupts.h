@@ -101,13 +101,24 @@ static __always_inline struct left *left_in(u32 door, u64 interval)
 	return l && door < DOORS && l->interval[door] == interval ? l : NULL;
 }
 
+/* Reports whether the current process is the one that is counted. User space removes a process that has ended only at its
+ * next look, and a later process with its ID may be another tenant's. */
+static __always_inline bool is_same(struct interrupted *of)
+{
+	struct task_struct___gs *task = (void *)bpf_get_current_task();
+	u64 start = BPF_CORE_READ(task, group_leader, start_boottime), first;
+
+	first = __sync_val_compare_and_swap(&of->start, 0, start);
+	return !first || first == start;
+}
+
 /* Counts an event that has hit an enclave. */
 static __noinline void hit(u32 cause)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct interrupted *of = bpf_map_lookup_elem(&interrupted, &tgid);
 
-	if (of && cause < CAUSES)
+	if (of && cause < CAUSES && is_same(of))
 		__sync_fetch_and_add(&of->n[cause], 1);
 	leave_by(cause, tgid);
 }

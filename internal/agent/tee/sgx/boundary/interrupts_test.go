@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
@@ -92,6 +93,7 @@ func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
 			t.Errorf("%v interrupts of the timer arrived in the enclave, and %v on its processor", ticks, most)
 		}
 	}
+	hitsOfAnother(t, b, p)
 	_ = p.in.Close()
 	if err := p.Wait(); err != nil {
 		t.Fatal(err)
@@ -101,6 +103,27 @@ func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
 		if strings.Contains(name, "probe=aex_") && b.processes.Len() == 0 { // other programs of this machine have enclaves
 			t.Errorf("%s without an enclave", name)
 		}
+	}
+}
+
+// hitsOfAnother gives the program's entry to a process that started at another time, as if that had ended and the program had
+// got its ID. Then nothing counts for it, until the entry is the program's again.
+func hitsOfAnother(t *testing.T, b *Backend, p *target) {
+	t.Helper()
+	const start = len(count.CauseNames) // the word behind the counts
+	m, tgid := b.object.Map("interrupted"), uint32(p.Process.Pid)
+	for _, tt := range []struct{ later, counted uint64 }{{1, 0}, {^uint64(0), 500}} {
+		var entry [start + 1]uint64
+		if err := m.Lookup(tgid, &entry); err != nil || entry[start] == 0 {
+			t.Fatalf("the entry of the program is %v: %v", entry, err)
+		}
+		entry[start] += tt.later
+		if err := m.Put(tgid, entry); err != nil {
+			t.Fatal(err)
+		}
+		before := scrape(t, b)
+		p.do(t, "u 500")
+		grown(t, before, scrape(t, b), map[string]float64{left("page_fault", "interrupts"): float64(tt.counted)})
 	}
 }
 
