@@ -67,10 +67,10 @@ func runFiles(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"before", "a1", "a2", "redis", "base"} {
+	for _, name := range []string{"before", "a1", "a2", "redis", "base", "stock"} {
 		create(name, runOf(random, 267952, 1.38, 8))
 	}
-	for _, name := range []string{"after", "b1", "b2"} {
+	for _, name := range []string{"after", "b1", "b2", "enclave"} {
 		create(name, runOf(random, 621504, 0.0003, 8))
 	}
 	create("head", runOf(random, 267952, 1.38*1.5, 8))

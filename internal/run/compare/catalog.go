@@ -51,7 +51,7 @@ var families = map[string]family{
 	"teescope_ocalls_total":                     {Transitions, "calls", "ocall", false},
 	"teescope_ecall_seconds_sum":                {Transitions, "s", "ecall", false},
 	"teescope_ocall_seconds_sum":                {Transitions, "s", "ocall", false},
-	"sgx_encls_total":                           {Transitions, "instructions", "leaf", true},
+	enclsSeries:                                 {Transitions, "instructions", "leaf", true},
 	"teescope_syscalls_total":                   {SystemCalls, "calls", "syscall", false},
 	"teescope_syscall_seconds_total":            {SystemCalls, "s", "syscall", false},
 	"sgx_workload_faults_total":                 {Paging, "faults", "", false},
@@ -112,7 +112,7 @@ func how(s *run.Series) string {
 	switch source := s.Labels["source"]; {
 	case hardware.MatchString(s.Name), strings.HasPrefix(s.Name, "teescope_llc_"), s.Name == runningRatio:
 		return "counter of the processor, which does not count inside production enclaves"
-	case s.Name == "sgx_encls_total":
+	case s.Name == enclsSeries:
 		return "follows from the calls of the driver's functions"
 	case source != "":
 		return "source " + source

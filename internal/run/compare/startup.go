@@ -45,6 +45,7 @@ const (
 // The series that are read.
 const (
 	callsSeries     = "teescope_syscalls_total"
+	enclsSeries     = "sgx_encls_total"
 	processes       = "teescope_processes"
 	oursCreated     = "sgx_workload_enclaves_created_total"
 	enclavesCreated = "sgx_enclaves_created_total"     // of the machine
@@ -249,7 +250,7 @@ func (m Milestone) Text() string {
 func (s *sample) startupOf(r *Record, observed Observation, phase string, values map[string]float64) {
 	add := func(m Metric, v float64) {
 		m.Area, m.Better, m.Time, m.gauge = Start, "lower", m.Unit == "s", true
-		values[m.Name], s.known[m.Name] = v, m
+		values[m.ID()], s.known[m.ID()] = v, m
 	}
 	for _, up := range r.Startups {
 		if up.Repetition != observed.Repetition {
@@ -265,7 +266,12 @@ func (s *sample) startupOf(r *Record, observed Observation, phase string, values
 	for _, start := range r.Phases[run.Start] {
 		for _, name := range startupTotals {
 			if v, there := start.Totals[name]; there && start.Repetition == observed.Repetition {
-				add(Metric{Name: "startup_" + name, Unit: r.Metrics[name].Unit}, v)
+				add(Metric{Name: "startup_" + name, Unit: r.Metrics[name].Unit, How: r.Metrics[name].How}, v)
+			}
+		}
+		for id, v := range start.Totals {
+			if m := r.Metrics[id]; m.Series == enclsSeries && start.Repetition == observed.Repetition {
+				add(Metric{Name: "startup_" + m.Name, Part: m.Part, Unit: m.Unit, Series: m.Series, How: m.How}, v)
 			}
 		}
 	}

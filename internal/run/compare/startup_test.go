@@ -142,6 +142,14 @@ func TestStartups(t *testing.T) {
 // The start has rows of its own. They are not divided by the operations, and those of the steady state do not have it.
 func TestStartIsApart(t *testing.T) {
 	before, after := withEnclave(started()), withEnclave(started())
+	leaf := func(name string, atStart, later float64) *run.Series {
+		return &run.Series{
+			Name: enclsSeries, Kind: run.Counter, Unit: "instructions", Labels: map[string]string{"leaf": name, "result": "ok"},
+			Values: []float64{0, atStart / 2, atStart, atStart, atStart, atStart + later/2, atStart + later},
+		}
+	}
+	before.Series = append(before.Series, leaf("ecreate", 1, 0), leaf("eadd", 5000, 0), leaf("eldu", 0, 40))
+	after.Series = append(after.Series, leaf("ecreate", 2, 0), leaf("eadd", 9000, 0), leaf("eldu", 0, 80))
 	after.Series[1].Values = []float64{0, 1000, 2000, 3000, 4000, 4010, 4020} // ten times as many calls in the start
 	table, err := Compare(Set{Groups: []*Group{
 		{Name: "before", Records: []*Record{Extract(before, "before", []string{"app"})}},
@@ -151,7 +159,8 @@ func TestStartIsApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][2]float64{
-		"startup_syscalls": {402, 4002}, "syscalls_per_op": {1, 1}, "startup_steady": {4, 4}, "startup_enclave_created": {1.25, 1.25},
+		"startup_syscalls": {402, 4002}, "syscalls_per_op": {1, 1}, "startup_steady": {4, 4},
+		"startup_sgx_encls{ecreate}": {1, 2}, "startup_sgx_encls{eadd}": {5000, 9000}, "sgx_encls_per_op{eldu}": {40. / 20, 80. / 20}, "startup_enclave_created": {1.25, 1.25},
 	}
 	for _, row := range table.Rows {
 		if w, there := want[row.Metric.ID()]; there {

@@ -31,7 +31,8 @@ const (
 	power = 0.8 // of the minimal detectable change
 	// mostParts is the number of parts of a metric in a table: those with the highest share over all repetitions.
 	mostParts = 10
-	// leastShare is the share of a metric that a part has at least. Each part is a further test.
+	// leastShare is the share of a metric that a part has at least. Each part is a further test. The few instructions of
+	// ENCLS need none: a start has one ECREATE and thousands of EADD.
 	leastShare = 0.005
 	// mostNotes is the number of notes of a file in a table.
 	mostNotes = 3
@@ -353,7 +354,7 @@ func metrics(all []sample) []Metric {
 		switch {
 		case m.Part == "" && !families[m.Series].parts:
 			list = append(list, m)
-		case m.Part != "" && share[id] >= leastShare:
+		case m.Part != "" && (share[id] >= leastShare || m.Series == enclsSeries):
 			parts[m.Name] = append(parts[m.Name], m)
 		}
 	}
