@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/cli/demo"
 	"github.com/teescope/teescope/internal/cli/record"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/remote"
@@ -34,6 +37,8 @@ type recordFlags struct {
 	matrix                  []string
 	syscallTime             bool
 	sweep                   record.Sweep
+	inTestbed               bool
+	testbed                 demo.Options
 }
 
 func recordCommand() *cobra.Command {
@@ -50,12 +55,15 @@ func recordCommand() *cobra.Command {
 			"Ctrl-C interrupts the command and keeps what was recorded. A second one kills the command.\n\n" +
 			"--matrix records a command with many settings, in random order, into a directory. {NAME} in the command, in\n" +
 			"--setup and in labels is replaced by the value. The same command line goes on where a sweep was interrupted.\n\n" +
+			"--in-testbed records the command in the virtual SGX machine, whose enclaves need no hardware (see teescope demo\n" +
+			"sgx). Its counts are exact, and its times mean nothing.\n\n" +
 			"The exit status is that of the command, 128 and the number of the signal after an interruption, 125 when the\n" +
 			"recording failed, 126 when the command cannot be executed, and 127 when there is none.",
 		Example: "  sudo teescope record --repeat 5 --watch comm=redis-server -- redis-benchmark -q -n 200000\n" +
 			"  sudo teescope record --for 60s --watch comm=nginx -o nginx.tsrun\n" +
 			"  sudo teescope record --outcome 'score=Score: ([0-9.]+)' --label commit=3f2c1 -- ./bench\n" +
-			"  sudo teescope record -o sweep --repeat 3 --matrix clients=8,80,320 -- redis-benchmark -q -c {clients}",
+			"  sudo teescope record -o sweep --repeat 3 --matrix clients=8,80,320 -- redis-benchmark -q -c {clients}\n" +
+			"  teescope record --in-testbed --in enclave.signed.so -o app.tsrun -- ./app 1000",
 		Args: cobra.ArbitraryArgs,
 		RunE: o.run,
 	}
@@ -89,6 +97,9 @@ func (o *recordFlags) flags(cmd *cobra.Command) {
 	accessFlags(cmd, "connect", &o.Access)
 	f.StringVar(&o.budget, "overhead.budget", "", "for an agent of its own: `percent` of the machine's CPU time that it may take; above it frequent events are sampled (default 1%)")
 	f.BoolVar(&o.syscallTime, "syscalls.time", false, "for an agent of its own: also measure the time in each system call (costs more)")
+	f.BoolVar(&o.inTestbed, testbedFlag, false, "record in the virtual SGX machine of a clone of the repository")
+	f.StringArrayVar(&o.testbed.Bring, "in", nil, "with --in-testbed: copy this `file` or folder into the machine, HOST[:GUEST], by default to /job; may be repeated")
+	f.StringVar(&o.testbed.Source, "source", "", "with --in-testbed: source `directory` of teescope (default: the working directory or the nearest one above it)")
 	for _, name := range []string{
 		"repeat", "warmup", "setup", "for", "watch", "workload", "label", "outcome", "interval", "steady-after", "matrix", "time-budget", "seed",
 		"connect", "overhead.budget",
@@ -99,7 +110,9 @@ func (o *recordFlags) flags(cmd *cobra.Command) {
 
 func (o *recordFlags) run(cmd *cobra.Command, args []string) error {
 	status, err := record.StatusFailed, o.parse(args)
-	if err == nil && o.sweep.Settings != nil {
+	if err == nil && o.inTestbed {
+		status, err = o.recordInTestbed(cmd, args)
+	} else if err == nil && o.sweep.Settings != nil {
 		status, err = o.sweep.Run(cmd.Context(), o.Options)
 	} else if err == nil {
 		status, err = record.Run(cmd.Context(), o.Options)
@@ -138,6 +151,12 @@ func (o *recordFlags) parse(args []string) (err error) {
 		return err
 	}
 	switch {
+	case !o.inTestbed && (o.testbed.Source != "" || o.testbed.Bring != nil):
+		return errors.New("--in and --source are for the virtual SGX machine: add --in-testbed")
+	case o.inTestbed && (o.connect != "" || o.budget != "" || o.syscallTime):
+		return errors.New("the agent in the virtual SGX machine counts and times everything: leave out --connect, --overhead.budget and --syscalls.time")
+	case o.inTestbed && (o.sweep.Settings != nil || len(args) == 0):
+		return errors.New("--in-testbed records one command: name it after --, and leave out --matrix")
 	case o.connect == "" && o.Access != remote.Access{}:
 		return errors.New("--ca-file, --password-file and --http-config-file are for the agent that --connect names: add --connect")
 	case o.connect != "" && (o.budget != "" || o.syscallTime):
@@ -150,6 +169,34 @@ func (o *recordFlags) parse(args []string) (err error) {
 		o.Output = record.Name(o.Command, time.Now())
 	}
 	return nil
+}
+
+// testbedFlag records in the virtual SGX machine.
+const testbedFlag = "in-testbed"
+
+// recordInTestbed records in the virtual SGX machine, with the flags that were given and are not about the machine.
+func (o *recordFlags) recordInTestbed(cmd *cobra.Command, args []string) (status int, err error) {
+	if o.testbed.Binary, err = os.Executable(); err != nil {
+		return record.StatusFailed, fmt.Errorf("finding this program: %w", err)
+	}
+	var flags []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			if !slices.Contains([]string{testbedFlag, "in", "source", "output"}, f.Name) {
+				flags = append(flags, "--"+f.Name+"="+v)
+			}
+		}
+	})
+	o.testbed.Kernel, o.testbed.Command, o.testbed.Out, o.testbed.Err = demo.DefaultKernel, args, os.Stdout, os.Stderr
+	status, err = demo.Record(cmd.Context(), o.testbed, o.watch, flags, o.Output)
+	if err != nil && status == 0 {
+		status = record.StatusFailed
+	}
+	return status, err
 }
 
 // pairs parses NAME=VALUE.

@@ -20,33 +20,55 @@ import (
 	"time"
 )
 
+// guest is the script that runs a command in the machine, beside teescope. The machine stays when it has ended.
+const guest = start + `
+"$@"
+echo "the command ended with status $?; the page stays until Ctrl-C"
+wait
+`
+
 // Options of a demonstration.
 type Options struct {
-	Source string // the source tree or a directory in it; empty for the working directory
-	Binary string // the teescope that runs in the machine
-	Kernel string // 6.1 or 6.12
-	Listen string // host:port of the page on this machine
-	For    time.Duration
-	Out    io.Writer
-	Err    io.Writer
+	// Command is a program with its arguments that runs instead of the slow enclaves; empty for these. It is a file of this
+	// machine, which is copied with its libraries, or a program of the virtual machine.
+	Command []string
+	Bring   []string // further files and folders for the machine: HOST[:GUEST], by default /job/NAME
+	Source  string   // the source tree or a directory in it; empty for the working directory
+	Binary  string   // the teescope that runs in the machine
+	Kernel  string   // 6.1 or 6.12
+	Listen  string   // host:port of the page on this machine
+	For     time.Duration
+	Out     io.Writer
+	Err     io.Writer
 	// Open shows the page to the user. Nil does not.
 	Open func(url string)
 }
 
+// DefaultKernel is the kernel of the virtual machine if no other one is named.
+const DefaultKernel = "6.12"
+
 // epcMiB is less than the demo's enclaves need together.
 const epcMiB = 32
+
+// start begins the scripts. It starts teescope, which watches the program that $1 names, and waits until it watches the
+// driver.
+const start = `
+./teescope up --listen 127.0.0.1:9750 --data-dir /run/teescope --interval 5s --overhead.budget 100% --transitions.trace on --watch "comm=$1" --log.level warn >/dev/null &
+until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
+` + driverIsWatched
+
+// driverIsWatched waits until the driver is watched, because what enclaves did before is not known.
+const driverIsWatched = `for try in $(seq 120); do
+	wget -q -O - http://127.0.0.1:9750/metrics 2>/dev/null | grep -q ^sgx_enclaves_created_total && break
+	sleep 1
+done
+`
 
 // story is the script that runs in the machine. The working set of the paging enclave is half as large again as its
 // share of the EPC. The other one leaves its enclave for each part of a request. Both run until the machine stops. The
 // load reconnects now and then, because a connection is one ECALL, and an ECALL is timed when it ends. The enclaves start
 // when the driver is watched, because the start and the threads of older ones are not known.
-const story = `
-./teescope up --listen 127.0.0.1:9750 --data-dir /run/teescope --interval 5s --overhead.budget 100% --transitions.trace on --watch comm=kv --log.level warn >/dev/null &
-until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
-for try in $(seq 120); do
-	wget -q -O - http://127.0.0.1:9750/metrics 2>/dev/null | grep -q ^sgx_enclaves_created_total && break
-	sleep 1
-done
+const story = "set -- kv" + start + `
 kv -mib 4 -chatty 1 >/dev/null &
 paging -mib 64 -working 40 -count 0 >/dev/null &
 sleep 2
@@ -72,12 +94,13 @@ func SGX(ctx context.Context, o Options) error {
 		ctx, stop = context.WithTimeout(ctx, o.For)
 		defer stop()
 	}
-	fmt.Fprintln(o.Err, "building the virtual SGX machine if needed (the first build downloads 210 MB and takes minutes), then booting it ...")
-	cmd := exec.CommandContext(ctx, filepath.Join(root, "testbed", "run"), "-kernel", o.Kernel, "-epc", fmt.Sprint(epcMiB),
-		"-mem", "2048", "-timeout", "24h", "-port", port+":9750", "-in", o.Binary+":/job/teescope", "--", "sh", "-c", story)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
-	cmd.Stdout, cmd.Stderr = o.Out, o.Err
+	script, about := []string{"sh", "-c", story}, "teescope watches two enclaves in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"+
+		"\"paging\" needs more enclave memory than there is, \"kv\" leaves its enclave for each piece of a request.\n"
+	if len(o.Command) > 0 {
+		script = append([]string{"sh", "-c", guest, "sh"}, o.inGuest()...)
+		about = "teescope watches the command in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"
+	}
+	cmd := o.boot(ctx, root, []string{"-port", port + ":9750"}, script)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the virtual SGX machine: %w", err)
 	}
@@ -91,8 +114,7 @@ func SGX(ctx context.Context, o Options) error {
 			return
 		}
 		page := url + "/?page=tee"
-		fmt.Fprintf(o.Out, "teescope watches two enclaves in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"+
-			"\"paging\" needs more enclave memory than there is, \"kv\" leaves its enclave for each piece of a request.\n"+
+		fmt.Fprintf(o.Out, about+
 			"The machine is emulated: what happens is real, how long it takes is not.\n", page)
 		if o.Open != nil {
 			o.Open(page)
@@ -107,6 +129,31 @@ func SGX(ctx context.Context, o Options) error {
 		err = errors.New("the virtual machine ended unexpectedly")
 	}
 	return fmt.Errorf("running the virtual SGX machine: %w", err)
+}
+
+// boot returns the process that builds the machine if needed, boots it, and runs a script in it.
+func (o Options) boot(ctx context.Context, root string, options, script []string) *exec.Cmd {
+	fmt.Fprintln(o.Err, "building the virtual SGX machine if needed (the first build downloads 210 MB and takes minutes), then booting it ...")
+	args := []string{"-kernel", o.Kernel, "-epc", fmt.Sprint(epcMiB), "-mem", "2048", "-timeout", "24h", "-in", o.Binary + ":/job/teescope"}
+	if len(o.Command) > 0 {
+		if file, err := exec.LookPath(o.Command[0]); err == nil {
+			args = append(args, "-in", file)
+		}
+	}
+	for _, file := range o.Bring {
+		args = append(args, "-in", file)
+	}
+	args = append(append(append(args, options...), "--"), script...)
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "testbed", "run"), args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Stdout, cmd.Stderr = o.Out, o.Err
+	return cmd
+}
+
+// inGuest returns the command as the virtual machine has it: a file of this machine is in its working directory.
+func (o Options) inGuest() []string {
+	return append([]string{filepath.Base(o.Command[0])}, o.Command[1:]...)
 }
 
 // ErrNoSource reports that the source tree with the virtual machine was not found.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeTestbed makes a source tree whose machine writes its arguments into the run file and ends with a status.
+func fakeTestbed(t *testing.T, status string) string {
+	t.Helper()
+	dir := t.TempDir()
+	script := `#!/bin/sh
+to=
+for last; do
+	[ "$to" = next ] && to=$last
+	[ "$last" = -to ] && to=next
+	[ "$last" = -- ] && break
+done
+printf '<%s>\n' "$@" >"$to/recorded.tsrun"
+exit ` + status + "\n"
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "testbed"), 0o755), os.WriteFile(filepath.Join(dir, "testbed", "run"), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// The recorder in the machine gets the flags that are not about the machine, the agent all rules as single words, and the
+// file is where the user wants it. Nothing is replaced, and nothing is left behind.
+func TestRecordInTestbed(t *testing.T) {
+	dir := t.TempDir()
+	file, app := filepath.Join(dir, "a.tsrun"), filepath.Join(dir, "app")
+	if err := os.WriteFile(app, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{
+		"record", "--in-testbed", "--source", fakeTestbed(t, "3"), "--in", "/etc/hosts:/etc/hosts", "-o", file, "--repeat", "2", "--watch", "comm=it's",
+		"--label", "a=b,c", "--outcome", `n=x ([0-9,]+)`, "--counters=false", "--", app, "-n", "--repeat",
+	}
+	_, errs, err := execute(t, args...)
+	var status *statusError
+	if !errors.As(err, &status) || status.status != 3 {
+		t.Fatalf("%v, want the status 3 of the machine: %s", err, errs)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(text)
+	for _, want := range []string{
+		"<-in>\n<" + app + ">\n", "<-in>\n</etc/hosts:/etc/hosts>\n", `--watch 'comm=app' --watch 'comm=it'\''s'`, "<--repeat=2>\n", "<--label=a=b,c>\n",
+		"<--outcome=n=x ([0-9,]+)>\n", "<--counters=false>\n", "<--watch=comm=it's>\n", "<-->\n<app>\n<-n>\n<--repeat>\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the machine did not get %q:\n%s", want, got)
+		}
+	}
+	for _, no := range []string{"in-testbed", "<--source", "<--output", "<--in="} {
+		if strings.Contains(got, no) {
+			t.Errorf("the machine got %q:\n%s", no, got)
+		}
+	}
+	if _, _, err := execute(t, args...); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("the file was replaced: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+func TestWrongRecordInTestbed(t *testing.T) {
+	for want, args := range map[string]string{
+		"add --in-testbed":   "--in file -- app",
+		"counts and times":   "--in-testbed --syscalls.time -- app",
+		"one command":        "--in-testbed --for 5s --all",
+		"leave out --matrix": "--in-testbed -o sweep --matrix a=1,2 -- app {a}",
+		"was not found":      "--in-testbed --source " + t.TempDir() + " -o " + t.TempDir() + "/a -- app",
+		"without a run file": "--in-testbed --source " + withoutFile(t) + " -o " + t.TempDir() + "/a -- app",
+		"making a directory": "--in-testbed --source " + withoutFile(t) + " -o " + t.TempDir() + "/none/a -- app",
+	} {
+		_, _, err := execute(t, append([]string{"record"}, strings.Fields(args)...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// withoutFile makes a source tree whose machine fails.
+func withoutFile(t *testing.T) string {
+	t.Helper()
+	dir := fakeTestbed(t, "0")
+	if err := os.WriteFile(filepath.Join(dir, "testbed", "run"), []byte("#!/bin/sh\nexit 125\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
