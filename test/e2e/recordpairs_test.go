@@ -132,11 +132,12 @@ func TestPairOfClocks(t *testing.T) {
 	pair(t, "e2epairclock", with, again).same(t, "clock_gettime", "getpgid")
 }
 
-// Redis writes each SET of one client to the disk before it answers, or never.
+// Redis writes each SET of one client to the disk before it answers, or never. With four threads for input and output it has
+// three more than without.
 func TestPairOfRedis(t *testing.T) {
 	const operations = 100
-	file := func(name, sync string) string {
-		p := redis(t, copyTo(t, "/usr/bin/redis-server", "e2epairredis"), "--appendonly", "yes", "--appendfsync", sync)
+	file := func(name, sync string, more ...string) string {
+		p := redis(t, copyTo(t, "/usr/bin/redis-server", "e2epairredis"), append([]string{"--appendonly", "yes", "--appendfsync", sync}, more...)...)
 		return recordPair(t, name, "--watch", "comm=e2epairredis", "--", "redis-benchmark", "-p", p, "-t", "set", "-n", strconv.Itoa(operations), "-c", "1")
 	}
 	never, always := file("never", "no"), file("always", "always")
@@ -144,6 +145,10 @@ func TestPairOfRedis(t *testing.T) {
 	c.found(t, "fdatasync", [2]float64{0, 1}, [2]float64{0, 1})
 	c.blames(t, "fdatasync", true)
 	pair(t, "e2epairredis", always, file("again", "always")).same(t, "fdatasync")
+	threads := pair(t, "e2epairredis", never, file("threads", "no", "--io-threads", "4")).metrics["threads"]
+	if threads.verdict != "changed" || slices.Min(threads.after) != slices.Max(threads.before)+3 || slices.Max(threads.after) != slices.Min(threads.before)+3 {
+		t.Errorf("threads: %+v, want three more", threads)
+	}
 }
 
 // nginx answers 200 requests on one connection, or each on one of its own.
