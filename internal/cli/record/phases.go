@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/condition"
 )
 
 // lookEvery is the time between two searches for processes that --watch names: each reads files of all processes.
@@ -102,7 +103,19 @@ func (r *recording) tick(ctx context.Context, ended <-chan struct{}) error {
 		if err != nil && !errors.As(err, &silent) {
 			return err
 		}
+		r.warn(r.sampler.warnings())
 		r.show.tick()
+	}
+}
+
+// warn tells while it is recorded what makes a repetition unsteady, each reason once. The notes at its end have the final
+// figures.
+func (r *recording) warn(all []condition.Warning) {
+	for _, w := range all {
+		if !r.warned[w.Name] {
+			r.warned[w.Name] = true
+			r.show.line("unsteady so far: " + w.Text)
+		}
 	}
 }
 

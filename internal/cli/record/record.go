@@ -207,14 +207,15 @@ type recording struct {
 	meta     run.Meta
 	statuses []int // of the command, by repetition
 	notes    map[string]bool
-	about    string // begins the notes of a repetition if there are several
-	failed   error  // of writing a note
+	warned   map[string]bool // by the name of the warning
+	about    string          // begins the notes of a repetition if there are several
+	failed   error           // of writing a note
 	samples  int
 }
 
 func (o *Options) open(ctx context.Context, agent *Agent, stop *stops, show *progress) (*recording, error) {
 	host, _ := os.Hostname() // absent if it cannot be read
-	r := &recording{Options: o, stop: stop, show: show, agent: agent, notes: map[string]bool{}}
+	r := &recording{Options: o, stop: stop, show: show, agent: agent, notes: map[string]bool{}, warned: map[string]bool{}}
 	r.meta = run.Meta{
 		Teescope: o.Version, Started: o.now().UTC(), Host: host, Command: o.Command, Interval: o.Interval.Seconds(), Labels: o.Labels,
 		Conditions: append(o.conditions, run.Condition{Name: "agent", Value: agent.Target(), Kind: "note"}),

@@ -21,6 +21,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/runs"
 	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/condition"
 )
 
 var began = time.UnixMilli(1_700_000_000_000)
@@ -127,6 +128,33 @@ func sampled(t *testing.T, chosen []string, late string, answers ...string) (*ru
 		t.Fatal(err, r.Damaged)
 	}
 	return r, state
+}
+
+// What is unsteady is told while it is recorded: after a few samples, and each reason once.
+func TestUnsteadinessIsToldAtOnce(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	r := &recording{show: newProgress(write, ""), warned: map[string]bool{}, sampler: &sampler{state: newObserved()}}
+	machine := &r.sampler.state.machine.Steadiness
+	for n := range 2 * fewSamples {
+		at := float64(n)
+		machine.Add(condition.Sample{At: began.Add(time.Duration(n) * time.Second), Busy: at, Total: 2 * at, CPUs: 2, Steal: -1, Throttled: -1, Swapped: -1})
+		r.sampler.state.samples++
+		if told := len(r.warned) > 0; told != (n >= fewSamples) {
+			t.Errorf("after %d samples it is told: %v", n+1, told)
+		}
+		r.warn(r.sampler.warnings())
+	}
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(read)
+	if want := "teescope: unsteady so far: other programs used 1.0 of 2 CPUs while this was recorded, and 1.0 in the busiest interval\n"; err != nil || string(text) != want {
+		t.Errorf("%v: %q, want %q", err, text, want)
+	}
 }
 
 // The image of a container is a condition of the program, by the container's name. Others on the machine have none.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/condition"
 )
 
 // sampler writes samples of an agent's metrics into a run file. Its methods may be called at the same time.
@@ -81,6 +82,16 @@ func (s *sampler) end(ctx context.Context) (time.Time, observed, error) {
 func (s *sampler) tick(ctx context.Context) error {
 	_, err := s.now(ctx)
 	return err
+}
+
+// warnings returns why the machine has been unsteady since the begin of the phase.
+func (s *sampler) warnings() []condition.Warning {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.machine == nil || s.state.samples < fewSamples {
+		return nil
+	}
+	return s.state.machine.Warnings()
 }
 
 // now takes a sample within a phase and returns its time.
