@@ -110,11 +110,13 @@ func (o *recordFlags) flags(cmd *cobra.Command) {
 
 func (o *recordFlags) run(cmd *cobra.Command, args []string) error {
 	status, err := record.StatusFailed, o.parse(args)
-	if err == nil && o.inTestbed {
+	switch {
+	case err != nil:
+	case o.inTestbed:
 		status, err = o.recordInTestbed(cmd, args)
-	} else if err == nil && o.sweep.Settings != nil {
+	case o.sweep.Settings != nil:
 		status, err = o.sweep.Run(cmd.Context(), o.Options)
-	} else if err == nil {
+	default:
 		status, err = record.Run(cmd.Context(), o.Options)
 	}
 	if err != nil {
