@@ -44,8 +44,8 @@ func profileRecord() *cobra.Command {
 		Long: "Takes samples of the stacks of running threads on all CPUs by an eBPF program, in the kernel and in user mode, writes a\n" +
 			"profile, and shows the functions that the time went to. Without a command and --watch it records all processes. With a\n" +
 			"command it records that and its descendants until it ends. Ctrl-C ends the recording and keeps what there is.\n\n" +
-			"Stacks are found by frame pointers. The share of stacks that look truncated, and of samples without the name of a function,\n" +
-			"is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
+			"Stacks are found by the tables for exceptions (.eh_frame), and by frame pointers where there are none. The share of stacks that look truncated,\n" +
+			"and of samples without the name of a function, is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
 			"the kernel; nothing is downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +
 			"With --event syscalls it records instead which code makes system calls, with --event off-cpu which code waits and for what,\n" +
 			"and with --event ocalls or ecalls which code leaves or enters enclaves. Each event is sampled with the same probability, so\n" +
@@ -115,6 +115,7 @@ func profileRecord() *cobra.Command {
 	f.StringArrayVar(&rules, "watch", nil, "record the processes that match this `rule`: "+watch.Forms+"; may be repeated")
 	f.StringVar(&event, "event", "auto", "take samples by this `event`: cycles, which needs a PMU, or cpu-clock, which also counts in enclaves; auto prefers cycles; syscalls, off-cpu, ocalls and ecalls record which code makes calls or waits")
 	f.IntVar(&o.Every, "every", 0, "sample one of this `number` of events, at random (default: 16, and 1 for off-cpu)")
+	f.BoolVar(&o.FramePointers, "frame-pointers", false, "find stacks by frame pointers alone, which costs less")
 	f.StringVarP(&o.Output, "output", "o", "", "`file` to write; its extension is the format, as for convert (default: profile-DATE-TIME.pb.gz)")
 	for _, name := range []string{"for", "frequency", "every", "watch"} {
 		complete(cmd, name, cobra.NoFileCompletions)

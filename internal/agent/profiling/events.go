@@ -55,7 +55,7 @@ func (s *Sampler) Ignore(p Process) error {
 	if s.event.Counter() {
 		return nil
 	}
-	return s.object.Map("ignored").Put(processKey{Start: uint64(p.Start), Image: p.Image, TGID: uint32(p.PID)}, uint8(1))
+	return s.object.Map("ignored").Put(keyOf(p), uint8(1))
 }
 
 // Weight is how many events a sample stands for.

@@ -16,6 +16,8 @@ const (
 	maxIgnored     = 16384
 	maxBegun       = 16384
 	maxTablesSeen  = 256
+	maxMappings    = 128
+	maxUnwound     = 1024
 	maxCompat      = 65536
 )
 
@@ -97,4 +99,22 @@ type tableKey struct {
 	Address uint64
 	TGID    uint32
 	Unused  uint32
+}
+
+// code mirrors struct code.
+type code struct {
+	_     structs.HostLayout
+	Start uint64
+	End   uint64
+	Bias  uint64
+	First uint32
+	Rows  uint32
+}
+
+// codes mirrors struct codes.
+type codes struct {
+	_        structs.HostLayout
+	Mappings uint32
+	Unused   uint32
+	Code     [128]code
 }

@@ -117,30 +117,30 @@ static __always_inline u64 hash_of(struct stack *s, u32 frames)
 	return hash;
 }
 
-/* Stores a stack and returns its hash. The number of its frames is 0 if there is none or no room for it. */
-static __always_inline u64 store(void *ctx, void *stacks, u64 flags, u32 tgid,
-				 u16 *frames, u8 *is_lost)
+/* Stores the stack in scratch and returns its hash. The number of its frames is 0 if there is none or no room for it. */
+static __always_inline u64 store(struct stack *s, void *stacks, u32 n, u32 tgid, u16 *frames,
+				 u8 *is_lost)
 {
-	struct stack_key key = {};
-	u32 zero = 0;
-	struct stack *s = bpf_map_lookup_elem(&scratch, &zero);
-	long bytes;
+	struct stack_key key = {.tgid = tgid, .frames = n};
 
 	*frames = 0;
-	if (!s)
+	if (!n) /* a thread of the kernel has no user stack */
 		return 0;
-	bytes = bpf_get_stack(ctx, s, sizeof(*s), flags);
-	if (bytes < (long)sizeof(u64)) /* a thread of the kernel has no user stack */
-		return 0;
-	key.frames = bytes / sizeof(u64);
-	key.tgid = tgid;
-	key.hash = hash_of(s, key.frames);
+	key.hash = hash_of(s, n);
 	if (!bpf_map_lookup_elem(stacks, &key) && bpf_map_update_elem(stacks, &key, s, BPF_ANY)) {
 		*is_lost = 1;
 		return 0;
 	}
-	*frames = key.frames;
+	*frames = n;
 	return key.hash;
+}
+
+/* Has the kernel walk a stack by frame pointers, and returns the number of frames. */
+static __always_inline u32 walk(void *ctx, struct stack *s, u64 flags)
+{
+	long bytes = bpf_get_stack(ctx, s, sizeof(*s), flags);
+
+	return bytes < (long)sizeof(u64) ? 0 : bytes / sizeof(u64);
 }
 
 static __always_inline bool descends(struct task_struct *task)
@@ -180,6 +180,8 @@ static __always_inline void count(void *samples, struct sample_key *key, u64 eve
 	__sync_fetch_and_add(&have->events, events);
 }
 
+#include "unwind.h"
+
 /* Writes which thread is the current one. */
 static __always_inline void identify(struct sample_key *key, struct task_struct *task)
 {
@@ -197,19 +199,29 @@ static __always_inline void identify(struct sample_key *key, struct task_struct 
 
 static __always_inline void store_user(void *ctx, void *stacks, struct sample_key *key)
 {
+	u32 zero = 0, n = 0;
+	struct stack *s = bpf_map_lookup_elem(&scratch, &zero);
 	u8 is_lost = 0;
 
-	if (!key->kthread)
-		key->user = store(ctx, stacks, BPF_F_USER_STACK, key->tgid, &key->user_frames,
-				  &is_lost);
+	if (!s || key->kthread)
+		return;
+	if (unwinds)
+		n = unwind(s, key);
+	if (!n)
+		n = walk(ctx, s, BPF_F_USER_STACK);
+	key->user = store(s, stacks, n, key->tgid, &key->user_frames, &is_lost);
 	key->stack_lost |= is_lost;
 }
 
 static __always_inline void store_kernel(void *ctx, void *stacks, struct sample_key *key)
 {
+	u32 zero = 0;
+	struct stack *s = bpf_map_lookup_elem(&scratch, &zero);
 	u8 is_lost = 0;
 
-	key->kernel = store(ctx, stacks, 0, 0, &key->kernel_frames, &is_lost);
+	if (!s)
+		return;
+	key->kernel = store(s, stacks, walk(ctx, s, 0), 0, &key->kernel_frames, &is_lost);
 	key->stack_lost |= is_lost;
 }
 

@@ -4,7 +4,7 @@
 // program on a performance counter of each CPU counts the stacks of the running threads in the kernel, by thread. Programs on
 // events count the stacks of a random part of the events.
 //
-// It finds stacks by frame pointers only. It knows addresses and no names: the packages below it find those. It writes no
+// It finds stacks by frame pointers, or by the tables that package unwind makes. It knows addresses and no names: the packages below it find those. It writes no
 // file.
 package profiling
 
@@ -68,6 +68,7 @@ type Options struct {
 	Frequency int   // samples per second and CPU
 	Event     Event // empty: Cycles, or Clock on a machine without a PMU
 	Every     int   // an event that is none of a counter is sampled with the probability 1/Every; 0 is 1
+	Unwind    bool  // stacks by tables for the processes that have some (SetCode), if the kernel can
 	Ancestor  int   // process whose descendants are marked; 0 for none
 	Sys       hostfs.Root
 }
@@ -116,6 +117,8 @@ type Sampler struct {
 	why        string
 	sys        hostfs.Root
 	tallies    []uint64
+	unwinds    bool
+	rows       []uint64
 	generation int
 	every      int
 	kept       map[stackKey][]uint64 // of OffCPU: a wait may end long after its stack was drained
@@ -167,6 +170,13 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 		errs = append(errs, s.object.Resize(stacksOf(generation), entries), s.object.Resize(samplesOf(generation), entries))
 	}
 	errs = append(errs, s.object.Resize("tallies", cpus*maxTallyRow), s.object.SetConstant("ancestor", uint32(o.Ancestor)))
+	s.unwinds = o.Unwind && canUnwind()
+	errs = append(errs, s.object.SetConstant("unwinds", s.unwinds))
+	if s.unwinds {
+		errs = append(errs, s.object.Resize("rows", MaxRows))
+	} else {
+		errs = append(errs, s.object.Resize("unwound", 1))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -174,6 +184,9 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 		return err
 	}
 	if s.tallies, err = bpf.View[uint64](s.object, "tallies"); err != nil {
+		return err
+	}
+	if s.rows, err = bpf.View[uint64](s.object, "rows"); err != nil {
 		return err
 	}
 	for generation := range maxGenerations {

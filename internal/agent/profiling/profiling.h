@@ -16,6 +16,8 @@ enum limits {
 		16384, /* processes that shall not be sampled; a forgotten one is sampled, and ignored again */
 	BEGUN = 16384, /* threads in a sampled call or wait */
 	TABLES_SEEN = 256,
+	MAPPINGS = 128,	  /* of code of a process that is unwound */
+	UNWOUND = 1024,	  /* processes that are unwound */
 	COMPAT = 0x10000, /* a call of a 32-bit program, whose numbers are others */
 };
 
@@ -78,6 +80,32 @@ struct table_key {
 	u32 unused;
 };
 
+/* A mapping of code. */
+struct code {
+	u64 start;
+	u64 end;
+	u64 bias;  /* of an address in the process, compared with the one in the file */
+	u32 first; /* of its rows */
+	u32 rows;
+};
+
+/* The code of a process, in ascending order. */
+struct codes {
+	u32 mappings;
+	u32 unused;
+	struct code code[MAPPINGS];
+};
+
+/* How the stack pointer of a caller (the CFA) is found. */
+enum kind {
+	NONE,	/* unknown */
+	BY_SP,	/* the stack pointer and an offset */
+	BY_BP,	/* the frame pointer and an offset */
+	PLT,	/* a stub of the linker, which has pushed a word or not yet */
+	SIGNAL, /* the kernel's frame of a signal */
+	END,	/* nothing called this function */
+};
+
 enum tally {
 	TAKEN,	      /* samples of threads */
 	IDLE,	      /* samples of the idle thread, which are not counted further */
@@ -99,6 +127,8 @@ GO_TYPE(profiling, struct sample_count, sampleCount);
 GO_TYPE(profiling, struct process_key, processKey);
 GO_TYPE(profiling, struct table_key, tableKey);
 GO_VALUES(profiling, enum limits, max);
+GO_TYPE(profiling, struct code, code);
+GO_TYPE(profiling, struct codes, codes);
 GO_VALUES(profiling, enum place, place);
 GO_VALUES(profiling, enum tally, tally);
 

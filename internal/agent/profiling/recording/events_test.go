@@ -5,6 +5,8 @@ package recording
 import (
 	"fmt"
 	"io"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -132,4 +134,82 @@ func TestSamplesInAnEnclaveAreMarked(t *testing.T) {
 		t.Errorf("samples by mark %v", in)
 	}
 	t.Log(in)
+}
+
+// do has the program do what a line says. It reads the samples meanwhile and at the end, which sets the tables of the program.
+func (s *sharing) do(t *testing.T, r *recorder, line string) {
+	t.Helper()
+	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); s.finish(t) }()
+	r.until(done)
+}
+
+// TestStacksWithoutFramePointersAreComplete: in a program without frame pointers, the stack of each system call leads through the
+// functions that make it to the first one of the program, and through the frame of a signal.
+func TestStacksWithoutFramePointersAreComplete(t *testing.T) {
+	const rounds = 500
+	program := compileOf(t, "events.c", "e2enofp", "-pthread", "-fomit-frame-pointer")
+	r := startOf(t, profiling.Options{Event: profiling.SystemCalls, Unwind: true}, "comm=e2enofp")
+	if !r.sampler.Unwinds() {
+		t.Skip("the kernel has no bpf_loop")
+	}
+	s := begin(t, program)
+	s.do(t, r, "calls 1")
+	s.do(t, r, fmt.Sprint("calls ", rounds))
+	s.do(t, r, fmt.Sprint("signals ", rounds))
+	got := r.stop()
+	for _, c := range []struct {
+		want  int64
+		names []string
+	}{
+		{3 * rounds, []string{"getppid", "three", "main"}},
+		{rounds, []string{"getuid", "one", "main"}},
+		{rounds, []string{"getuid", "one", "on_signal", "", "", "raises", "main"}}, // the return from the signal, and kill
+	} {
+		var n int64
+		for _, one := range got.profile.Sample {
+			last := one.Location[len(one.Location)-1].Line
+			if len(last) > 0 && last[0].Function.Name == "_start" {
+				n += sum(&profile.Profile{Sample: []*profile.Sample{one}}, 0, c.names...)
+			}
+		}
+		if n != c.want {
+			t.Errorf("%d complete stacks begin with %q, want %d", n, c.names, c.want)
+		}
+	}
+	t.Log(got.figures.Notes())
+}
+
+// TestFewStacksOfCPPAreTruncated records a program of C++ without frame pointers, whose functions are templates of the library
+// and closures. Nearly all stacks must lead to the first function of the program.
+func TestFewStacksOfCPPAreTruncated(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "e2ecpp")
+	if text, err := exec.Command("g++", "-O2", "-fomit-frame-pointer", "-o", program, "testdata/sorts.cpp").CombinedOutput(); err != nil {
+		t.Skipf("g++: %v\n%s", err, text)
+	}
+	truncated := map[bool]float64{}
+	for _, unwinds := range []bool{false, true} {
+		r := startOf(t, profiling.Options{Event: profiling.Clock, Frequency: 997, Unwind: unwinds}, "comm=e2ecpp")
+		if unwinds && !r.sampler.Unwinds() {
+			t.Skip("the kernel has no bpf_loop")
+		}
+		s := begin(t, program)
+		for r.Kept() == 0 {
+			s.do(t, r, "20")
+		}
+		s.do(t, r, "1500")
+		f := r.stop().figures
+		truncated[unwinds] = float64(f.Truncated+f.Unnamed) / float64(f.User)
+		if f.User < 300 {
+			t.Errorf("only %d stacks", f.User)
+		}
+		t.Log(unwinds, f.Notes())
+	}
+	// What was sampled until the process was known has no tables.
+	if truncated[true] > 0.2 || truncated[true] > truncated[false]/2 {
+		t.Errorf("%.3f of the stacks are truncated, and %.3f by frame pointers", truncated[true], truncated[false])
+	}
 }

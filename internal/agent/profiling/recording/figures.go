@@ -118,9 +118,13 @@ func percent(part, whole uint64) string {
 
 // Notes returns sentences for the reader of the profile. The unresolved share is always the first but one.
 func (f Figures) Notes() []string {
-	how := fmt.Sprintf("%d samples by %s at %d Hz in %.1f s, stacks by frame pointers", f.Samples, f.about.Event, f.about.Frequency, f.about.Lasted.Seconds())
+	stacks := "stacks by frame pointers"
+	if f.about.Unwound {
+		stacks = "stacks by .eh_frame and frame pointers"
+	}
+	how := fmt.Sprintf("%d samples by %s at %d Hz in %.1f s, %s", f.Samples, f.about.Event, f.about.Frequency, f.about.Lasted.Seconds(), stacks)
 	if !f.about.Event.Counter() {
-		how = fmt.Sprintf("%d samples of %s in %.1f s, each stands for %d on average, stacks by frame pointers", f.Samples, f.about.Event, f.about.Lasted.Seconds(), max(f.about.Weight, 1))
+		how = fmt.Sprintf("%d samples of %s in %.1f s, each stands for %d on average, %s", f.Samples, f.about.Event, f.about.Lasted.Seconds(), max(f.about.Weight, 1), stacks)
 	}
 	unresolved := percent(f.Unresolved, f.Samples) + " of the samples are unresolved: the innermost function has no name"
 	reasons := slices.SortedFunc(maps.Keys(f.Reasons), func(a, b string) int {

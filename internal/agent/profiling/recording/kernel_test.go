@@ -21,6 +21,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
+	"github.com/teescope/teescope/internal/agent/profiling/unwind"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/privilege"
@@ -42,8 +43,9 @@ type recorder struct {
 	sampler *profiling.Sampler
 	table   *symbol.Table
 	*Recording
-	hz    int
-	began time.Time
+	tables *unwind.Tables
+	hz     int
+	began  time.Time
 }
 
 func startRecorder(t *testing.T, hz int, rules ...string) *recorder {
@@ -73,7 +75,12 @@ func startOf(t *testing.T, o profiling.Options, rules ...string) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{t, sampler, table, New(Options{Table: table, All: len(rules) == 0}), o.Frequency, time.Now()}
+	r := &recorder{t: t, sampler: sampler, table: table, tables: unwind.New(sampler, table), hz: o.Frequency, began: time.Now()}
+	r.Recording = New(Options{Table: table, All: len(rules) == 0, Wanted: func(p *symbol.Process) {
+		if err := r.tables.Add(p); sampler.Unwinds() && err != nil {
+			t.Error(err)
+		}
+	}})
 	t.Cleanup(func() {
 		if err := r.sampler.Close(); err != nil {
 			t.Error(err)

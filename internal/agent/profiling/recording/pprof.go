@@ -24,8 +24,9 @@ const labelThread = "thread"
 // About describes how samples were taken.
 type About struct {
 	Event     profiling.Event
-	Frequency int // samples per second and CPU, of a counter
-	Weight    int // events that a sample of any other event stands for
+	Frequency int  // samples per second and CPU, of a counter
+	Weight    int  // events that a sample of any other event stands for
+	Unwound   bool // whether stacks were unwound by tables
 	Began     time.Time
 	Lasted    time.Duration
 	Tallies   profiling.Tallies

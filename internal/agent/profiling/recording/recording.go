@@ -27,6 +27,8 @@ type Options struct {
 	All bool
 	// Unwanted is told processes whose samples are not kept. It may be nil.
 	Unwanted func(profiling.Process)
+	// Wanted is told the process of each sample that is kept. It may be nil.
+	Wanted func(*symbol.Process)
 }
 
 // place is an address, as far as samples share it.
@@ -86,6 +88,9 @@ func (r *Recording) Add(s *profiling.Sample) {
 			r.Unwanted(s.Process)
 		}
 		return
+	}
+	if r.Wanted != nil {
+		r.Wanted(p)
 	}
 	r.kept += s.Samples
 	stack := make([]uint32, 0, len(s.Kernel)+len(s.User))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -127,6 +128,7 @@ type Process struct {
 	Workload string // empty if the process ended before its control group was read
 	Watched  bool   // whether a rule of Options.Watch matches it
 	mappings []*Mapping
+	looks    int       // how often the mappings were read
 	reason   string    // why there are none
 	missed   bool      // an address was in none of them since Tick
 	again    time.Time // when the mappings may be read again
@@ -220,6 +222,7 @@ func (t *Table) look(p *Process) {
 	}
 	t.mapped += len(all) - len(p.mappings)
 	p.mappings, p.reason = all, ""
+	p.looks++
 }
 
 func kindOf(m hostfs.Mapping) kind {
@@ -255,8 +258,16 @@ func (t *Table) Mapping(p *Process, address uint64) *Mapping {
 			m = p.Find(address)
 		}
 	}
-	if m == nil || m.looked {
-		return m
+	if m != nil {
+		t.find(p, m)
+	}
+	return m
+}
+
+// find opens the file of a mapping, once.
+func (t *Table) find(p *Process, m *Mapping) {
+	if m.looked {
+		return
 	}
 	m.looked = true
 	switch m.kind {
@@ -272,7 +283,29 @@ func (t *Table) Mapping(p *Process, address uint64) *Mapping {
 	if m.file != nil {
 		m.BuildID = m.file.buildID
 	}
-	return m
+}
+
+// Code is a mapping of a file with code.
+type Code struct {
+	*Mapping
+	Program *executable.Program // nil if it is none, or cannot be read
+}
+
+// Looks returns how often the mappings of the process were read. Code may return others after each.
+func (p *Process) Looks() int { return p.looks }
+
+// Code returns the mappings of a process with code, in ascending order, and opens their files.
+func (t *Table) Code(p *Process) []Code {
+	var all []Code
+	for _, m := range p.mappings {
+		t.find(p, m)
+		c := Code{Mapping: m}
+		if m.file != nil {
+			c.Program = m.file.program
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // KernelMapping returns the mapping of all kernel addresses.

@@ -25,6 +25,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling/calls"
 	"github.com/teescope/teescope/internal/agent/profiling/recording"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
+	"github.com/teescope/teescope/internal/agent/profiling/unwind"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	profiled "github.com/teescope/teescope/internal/cli/profile"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
@@ -52,13 +53,15 @@ type Options struct {
 	Frequency int             // samples per second and CPU, of a counter
 	Every     int             // events for each sample, of other events
 	Event     profiling.Event // empty: the best that the machine has
-	For       time.Duration   // 0: until the command ends
-	Watch     []watch.Rule    // processes to record, besides those of the command; without both, all are recorded
-	Command   []string
-	Output    string
-	Format    write.Format
-	In        *os.File // of the command
-	Out, Err  *os.File
+	// FramePointers finds all stacks by frame pointers.
+	FramePointers bool
+	For           time.Duration // 0: until the command ends
+	Watch         []watch.Rule  // processes to record, besides those of the command; without both, all are recorded
+	Command       []string
+	Output        string
+	Format        write.Format
+	In            *os.File // of the command
+	Out, Err      *os.File
 }
 
 // Run records, and returns the exit status of the command.
@@ -110,6 +113,8 @@ type run struct {
 	calls     *calls.Finder // of ocalls and ecalls; nil for other events
 	missing   bool          // a CPU is not sampled, and that was said
 	ignore    map[profiling.Process]bool
+	look      map[*symbol.Process]bool // that may need other tables
+	tables    *unwind.Tables           // nil if stacks are found by frame pointers
 }
 
 func open(o Options) (*run, error) {
@@ -122,7 +127,7 @@ func open(o Options) (*run, error) {
 		ancestor = os.Getpid()
 	}
 	proc, sys := hostfs.At("/proc"), hostfs.At("/sys")
-	sampler, err := profiling.Open(profiling.Options{Frequency: o.Frequency, Every: o.Every, Event: o.Event, Ancestor: ancestor, Sys: sys})
+	sampler, err := profiling.Open(profiling.Options{Frequency: o.Frequency, Every: o.Every, Event: o.Event, Unwind: !o.FramePointers, Ancestor: ancestor, Sys: sys})
 	if err != nil {
 		return nil, fmt.Errorf("taking samples: %w", err)
 	}
@@ -130,11 +135,14 @@ func open(o Options) (*run, error) {
 	reads := reader.New(reader.Options{Proc: proc, Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
 	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: cgroups, Debug: debug, Reads: reads, Watch: o.Watch})
 	r.table = table
+	if sampler.Unwinds() {
+		r.tables = unwind.New(sampler, table)
+	}
 	if o.Event == profiling.OCalls || o.Event == profiling.ECalls {
 		r.calls = calls.New(calls.Options{Host: host.New("/proc", cgroups, reads), Sampler: sampler, Out: o.Event == profiling.OCalls})
 	}
-	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0, Unwanted: r.unwanted})
-	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Began: time.Now()}
+	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0, Unwanted: r.unwanted, Wanted: r.wanted})
+	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Unwound: sampler.Unwinds(), Began: time.Now()}
 	event, why := sampler.Event()
 	r.about.Event = event
 	line := fmt.Sprintf("taking samples by %s at %d Hz", event, o.Frequency)
@@ -210,6 +218,10 @@ func (r *run) drain() error {
 		err = errors.Join(err, r.sampler.Ignore(p))
 	}
 	clear(r.ignore)
+	for p := range r.look {
+		err = errors.Join(err, r.tables.Add(p))
+	}
+	clear(r.look)
 	if r.calls != nil {
 		err = errors.Join(err, r.calls.Find())
 		for _, p := range r.calls.Problems() {
@@ -217,6 +229,17 @@ func (r *run) drain() error {
 		}
 	}
 	return err
+}
+
+// wanted notes a process whose samples are recorded.
+func (r *run) wanted(p *symbol.Process) {
+	if r.tables == nil {
+		return
+	}
+	if r.look == nil {
+		r.look = map[*symbol.Process]bool{}
+	}
+	r.look[p] = true
 }
 
 // unwanted notes a process whose samples are not recorded. It is ignored after the samples were read.

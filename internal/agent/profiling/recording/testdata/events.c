@@ -6,6 +6,7 @@
 //	waits N		N times: a sleep of 4 ms in naps()
 //	pipe N		N times: reads from a pipe in reads(), which another thread writes to 4 ms later
 //	lock N		N times: waits in locks() for a mutex that another thread holds for 4 ms
+//	signals N	N times: a signal whose handler calls getuid in one(), from raises()
 //	inside N	N ms of CPU time in inside(), and as much in outside()
 //
 // Each is answered by a line.
@@ -59,6 +60,19 @@ NOINLINE static void naps(void)
 static int ends[2];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static volatile int holds;
+
+static void on_signal(int number)
+{
+	(void)number;
+	one();
+	asm volatile("");
+}
+
+NOINLINE static void raises(void)
+{
+	kill(getpid(), SIGUSR1);
+	asm volatile("");
+}
 
 static void *writes(void *unused)
 {
@@ -156,6 +170,7 @@ int main(void)
 	if (pipe(ends))
 		return 1;
 	sigaction(SIGPROF, &action, NULL);
+	signal(SIGUSR1, on_signal);
 	while (fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %ld", what, &n) == 2) {
 		if (!strcmp(what, "inside")) {
 			after(n);
@@ -168,6 +183,8 @@ int main(void)
 			if (!strcmp(what, "calls")) {
 				three();
 				one();
+			} else if (!strcmp(what, "signals")) {
+				raises();
 			} else if (!strcmp(what, "waits")) {
 				naps();
 			} else if (!strcmp(what, "pipe")) {

@@ -139,6 +139,26 @@ func (p *Program) IsGo() bool {
 	})
 }
 
+// Section reads a section that is loaded into memory, and returns the address that it is linked to. It is nil if there is none
+// of that name, or if it has more bytes than a limit.
+func (p *Program) Section(name string, most uint64) (data []byte, address uint64) {
+	if int(p.sectionNames) >= len(p.sections) {
+		return nil, 0
+	}
+	names := &names{file: p.file, from: p.sections[p.sectionNames].Off}
+	for _, s := range p.sections {
+		if s.Addr == 0 || s.Size > most || names.at(s.Name) != name {
+			continue
+		}
+		data, err := io.ReadAll(io.NewSectionReader(p.file, int64(s.Off&(1<<62-1)), int64(s.Size)))
+		if err != nil || uint64(len(data)) != s.Size {
+			return nil, 0
+		}
+		return data, s.Addr
+	}
+	return nil, 0
+}
+
 // entries reads a table in chunks.
 func (p *Program) entries(s elf.Section64, size int, f func([]byte)) error {
 	buffer := make([]byte, Chunk/size*size)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package unwind makes tables of the call frame information (.eh_frame) of files, by which the eBPF program walks stacks of
+// programs without frame pointers. It refuses to walk a stack itself, to read the memory of a process, and to evaluate
+// expressions other than those of the linker's stubs and of signals: such code is walked by frame pointers.
+package unwind
+
+import (
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/profiling/symbol"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+)
+
+// maxSection is the limit of a section .eh_frame, in bytes.
+const maxSection = 64 << 20
+
+// Tables are those of all files and processes. They are not safe for concurrent use.
+type Tables struct {
+	sampler *profiling.Sampler
+	symbols *symbol.Table
+	used    int // rows
+	files   map[*executable.Program]span
+	looks   map[profiling.Process]int // of the processes that have tables
+	full    bool
+}
+
+// span are the rows of a file.
+type span struct{ first, n int }
+
+// New returns tables without a file.
+func New(sampler *profiling.Sampler, symbols *symbol.Table) *Tables {
+	return &Tables{sampler: sampler, symbols: symbols, files: map[*executable.Program]span{}, looks: map[profiling.Process]int{}}
+}
+
+// Full reports whether a file or process had no room. Its stacks are found by frame pointers.
+func (t *Tables) Full() bool { return t.full }
+
+// Add sets the tables of a process, if its mappings were read since the last call.
+func (t *Tables) Add(p *symbol.Process) error {
+	looks, known := t.looks[p.Process]
+	if p.Looks() == looks || !t.sampler.Unwinds() {
+		return nil
+	}
+	if !known && len(t.looks) >= profiling.MaxUnwound {
+		t.full = true
+		return nil
+	}
+	t.looks[p.Process] = p.Looks()
+	var all []profiling.Code
+	rows := 0
+	for _, c := range t.symbols.Code(p) {
+		one := profiling.Code{Start: c.Start, End: c.End}
+		if s := t.rows(c.Program); s.n > 0 {
+			linked, ok := c.Program.Address(c.Offset, 0)
+			if ok {
+				one.Bias, one.First, one.N = c.Start-linked, s.first, s.n
+				rows += s.n
+			}
+		}
+		all = append(all, one)
+	}
+	if rows == 0 {
+		return nil
+	}
+	if len(all) > profiling.MaxMappings {
+		t.full = true
+		return nil
+	}
+	return t.sampler.SetCode(p.Process, all)
+}
+
+// rows returns the rows of a file, which are made once.
+func (t *Tables) rows(p *executable.Program) span {
+	if p == nil {
+		return span{}
+	}
+	if s, known := t.files[p]; known {
+		return s
+	}
+	t.files[p] = span{}
+	section, address := p.Section(".eh_frame", maxSection)
+	rows, err := Rows(section, address)
+	if err != nil || len(rows) == 0 {
+		return span{}
+	}
+	to := t.sampler.Rows()[t.used:]
+	if len(rows) > len(to) {
+		t.full = true
+		return span{}
+	}
+	for i, r := range rows {
+		to[i] = uint64(r)
+	}
+	s := span{t.used, len(rows)}
+	t.used += len(rows)
+	t.files[p] = s
+	return s
+}
