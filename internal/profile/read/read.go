@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, and the text of perf script. It
+// Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, the text of perf script, and the output of
+// callgrind. It
 // recognises a format by the content.
 //
 // What it reads may be hostile. Bytes, lines, stacks and the memory that a file needs are bounded. It knows no meaning of
@@ -35,7 +36,7 @@ const (
 const Gramine = "sgx-perf.data"
 
 // Accepted describes what Open reads, for messages and help.
-const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
+const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, the output of callgrind, or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
 
 // Options select a part of a file.
 type Options struct {
@@ -83,6 +84,8 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 		p, err = readLines(in, newFolded(limits))
 	case perfScript:
 		p, err = readLines(in, newPerf(o.Event, limits))
+	case callgrindFormat:
+		p, err = readLines(in, newCallgrind(limits))
 	case perfData:
 		p, err = readPerfData(in, o, limits)
 	case empty:
@@ -108,6 +111,7 @@ const (
 	foldedStacks
 	perfScript
 	perfData
+	callgrindFormat
 )
 
 var foldedLine = regexp.MustCompile(`^[^\t].* [0-9]+(\.[0-9]+)?\s*$`)
@@ -122,6 +126,9 @@ func recognise(head []byte) format {
 	}
 	if bytes.ContainsAny(head[:min(len(head), 4096)], "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x10\x12\x1a") {
 		return pprofFile
+	}
+	if callgrindHead.Match(head[:min(len(head), 4096)]) {
+		return callgrindFormat
 	}
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimRight(line, "\r\n")
