@@ -28,6 +28,9 @@ func FuzzRead(f *testing.F) {
 	f.Add(gramine(true))
 	f.Add([]byte("a 1 0.0: one: 1000 f\na 1 0.0: \x1f: 1000 f\n"))
 	f.Add([]byte(callgrindFile))
+	if p, err := Open("testdata/shapes-flat.txt", Options{}); err == nil {
+		f.Add([]byte(inFormat(f, p, "otlp")))
+	}
 	f.Add([]byte("main;f;read_[k] 3\nmain;[unknown] 1.5\n"))
 	f.Add([]byte("my prog 12/13 [001] 1.0: 250 cycles:u: \n\t7f0 g(int)+0x1 (/a (deleted))\n  a.c:3\n\t7f0 h (inlined)\n\n"))
 	f.Add([]byte(encoded(f, realPprof(), false)))

@@ -3,7 +3,6 @@
 package read
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	pprof "github.com/google/pprof/profile"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/profile"
 )
 
@@ -25,11 +23,7 @@ const maxParsed = 1 << 30
 const maxNotes = 16
 
 // readPprof reads https://github.com/google/pprof/blob/main/proto/profile.proto.
-func readPprof(in *bufio.Reader, limits profile.Limits) (*profile.Profile, error) {
-	data, err := inputfile.ReadAll(in, maxPprof)
-	if err != nil {
-		return nil, fmt.Errorf("as a pprof file: %w", err)
-	}
+func readPprof(data []byte, limits profile.Limits) (*profile.Profile, error) {
 	needs, valid := memory(data)
 	if !valid {
 		return nil, errors.New("unknown format: it is binary and no pprof file; use " + Accepted)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, the text of perf script, and the output of
-// callgrind. It
+// Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, the text of perf script, the output of callgrind,
+// and requests of OTLP. It
 // recognises a format by the content.
 //
 // What it reads may be hostile. Bytes, lines, stacks and the memory that a file needs are bounded. It knows no meaning of
@@ -36,7 +36,7 @@ const (
 const Gramine = "sgx-perf.data"
 
 // Accepted describes what Open reads, for messages and help.
-const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, the output of callgrind, or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
+const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, a request of OTLP (OpenTelemetry), the output of callgrind, or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
 
 // Options select a part of a file.
 type Options struct {
@@ -78,8 +78,8 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 	}
 	var p *profile.Profile
 	switch recognise(head) {
-	case pprofFile:
-		p, err = readPprof(in, limits)
+	case binaryFile:
+		p, err = readBinary(in, limits)
 	case foldedStacks:
 		p, err = readLines(in, newFolded(limits))
 	case perfScript:
@@ -107,7 +107,7 @@ type format int
 const (
 	unknown format = iota
 	empty
-	pprofFile
+	binaryFile // pprof or OTLP
 	foldedStacks
 	perfScript
 	perfData
@@ -125,7 +125,7 @@ func recognise(head []byte) format {
 		return perfData
 	}
 	if bytes.ContainsAny(head[:min(len(head), 4096)], "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x10\x12\x1a") {
-		return pprofFile
+		return binaryFile
 	}
 	if callgrindHead.Match(head[:min(len(head), 4096)]) {
 		return callgrindFormat

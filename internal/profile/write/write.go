@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package write writes profiles: as a pprof file, as folded stacks, for speedscope, and as a flame graph.
+// Package write writes profiles: as a pprof file, as folded stacks, for OpenTelemetry, for speedscope, and as a flame graph.
 //
 // Names of functions may be hostile; no format lets them become anything but text. The package computes no shares.
 package write
@@ -33,6 +33,7 @@ func Formats() []Format {
 	return []Format{
 		{"pprof", []string{".pb.gz", ".pprof", ".pb"}, writePprof},
 		{"folded", []string{".folded", ".collapsed", ".txt"}, writeFolded},
+		{"otlp", []string{".otlp"}, writeOTLP},
 		{"speedscope", []string{".speedscope.json", ".json"}, writeSpeedscope},
 		{"svg", []string{".svg"}, writeSVG},
 		{"html", []string{".html", ".htm"}, writeHTML},

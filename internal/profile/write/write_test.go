@@ -317,12 +317,12 @@ func TestFlameGraph(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	for file, want := range map[string]string{"a.pb.gz": "pprof", "a.folded": "folded", "a.speedscope.json": "speedscope", "a.svg": "svg", "b/a.html": "html"} {
+	for file, want := range map[string]string{"a.pb.gz": "pprof", "a.folded": "folded", "a.otlp": "otlp", "a.speedscope.json": "speedscope", "a.svg": "svg", "b/a.html": "html"} {
 		if f, err := Choose("", file); err != nil || f.Name != want {
 			t.Errorf("%s is %s, %v", file, f.Name, err)
 		}
 	}
-	if _, err := Choose("", "a.doc"); err == nil || !strings.Contains(err.Error(), "use --format with one of pprof, folded, speedscope, svg, html") {
+	if _, err := Choose("", "a.doc"); err == nil || !strings.Contains(err.Error(), "use --format with one of pprof, folded, otlp, speedscope, svg, html") {
 		t.Errorf("an unknown extension: %v", err)
 	}
 	if _, err := Choose("pdf", "a.svg"); err == nil || !strings.Contains(err.Error(), `--format "pdf"`) {

@@ -47,7 +47,8 @@ const (
 	maxRows     = 1 << 20
 	maxRemember = 16 // nested states
 	maxAddress  = 1<<32 - 1
-	maxAlign    = 16 // bytes of an instruction's unit
+	maxAlign    = 16  // bytes of an instruction's unit
+	maxInitial  = 128 // bytes of instructions that functions have in common, which are executed for each
 )
 
 var (
@@ -224,7 +225,9 @@ func (p *parser) common(section []byte, at int) *common {
 	if r.uleb() != regRA || c.codeAlign > maxAlign || !r.augmentation(c, augmentation) {
 		return nil
 	}
-	c.initial = r.data[r.at:]
+	if c.initial = r.data[r.at:]; len(c.initial) > maxInitial {
+		return nil
+	}
 	p.commons[at] = c
 	return c
 }
@@ -293,7 +296,7 @@ func (p *parser) function(r *reader, section []byte, at int) error {
 		p.add(m.address, state{})
 	}
 	p.ends = append(p.ends, row(start+length, kindNone, 0, 0))
-	if len(p.rows) > maxRows {
+	if len(p.rows) > maxRows || len(p.ends) > maxRows {
 		return errRows
 	}
 	return nil

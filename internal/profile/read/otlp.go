@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/profile"
+)
+
+// maxOTLP is the limit of a request of OTLP in bytes, after decompression. The library reads it as a whole, and an empty
+// message of two bytes becomes a structure of about a hundred.
+const maxOTLP = 8 << 20
+
+var errIndex = errors.New("as a request of OTLP: an index is outside of its table")
+
+// isOTLP reports whether a protobuf message is a request of OTLP: it has profiles and a dictionary and nothing else. A pprof file
+// has a table of strings.
+func isOTLP(data []byte) bool {
+	dictionary := false
+	for len(data) > 0 {
+		field, kind, n := protowire.ConsumeTag(data)
+		if n < 0 || kind != protowire.BytesType || field != 1 && field != 2 {
+			return false
+		}
+		dictionary = dictionary || field == 2
+		data = data[n:]
+		if n = protowire.ConsumeFieldValue(field, kind, data); n < 0 {
+			return false
+		}
+		data = data[n:]
+	}
+	return dictionary
+}
+
+// readBinary reads a pprof file or a request of OTLP.
+func readBinary(in *bufio.Reader, limits profile.Limits) (*profile.Profile, error) {
+	data, err := inputfile.ReadAll(in, maxPprof)
+	if err != nil {
+		return nil, fmt.Errorf("as a pprof file: %w", err)
+	}
+	if !isOTLP(data) {
+		return readPprof(data, limits)
+	}
+	if len(data) > maxOTLP {
+		return nil, fmt.Errorf("as a request of OTLP it has more than %d MiB, %w", maxOTLP>>20, profile.ErrLimit)
+	}
+	from, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+	if err != nil {
+		return nil, fmt.Errorf("as a request of OTLP: %w", err)
+	}
+	o := otlp{ProfilesDictionary: from.Dictionary(), limits: limits}
+	return o.read(from)
+}
+
+// otlp reads https://opentelemetry.io/docs/specs/otel/profiles, in the version of the library.
+type otlp struct {
+	pprofile.ProfilesDictionary
+	limits profile.Limits
+	b      *profile.Builder
+	frames map[int32][]uint32 // of locations
+	types  []profile.ValueType
+	failed bool // an index is outside of its table
+}
+
+// each calls f with each profile and the attributes of what it is about.
+func each(from pprofile.Profiles, f func(pprofile.Profile, []profile.Label) error) error {
+	for _, r := range from.ResourceProfiles().All() {
+		var labels []profile.Label
+		for key, value := range r.Resource().Attributes().All() {
+			if label := profile.LabelOf(key); label != "" {
+				labels = append(labels, profile.Label{Key: label, Value: value.AsString()})
+			}
+		}
+		for _, s := range r.ScopeProfiles().All() {
+			for _, p := range s.Profiles().All() {
+				if err := f(p, labels); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (o *otlp) read(from pprofile.Profiles) (*profile.Profile, error) {
+	err := each(from, func(p pprofile.Profile, _ []profile.Label) error {
+		if t := o.typeOf(p); !slices.Contains(o.types, t) {
+			o.types = append(o.types, t)
+		}
+		if len(o.types) > maxEvents {
+			return fmt.Errorf("as a request of OTLP: it has more than %d types of values", maxEvents)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(o.types) == 0 {
+		return nil, errors.New("it is a request of OTLP without a profile")
+	}
+	o.b, o.frames = profile.NewBuilder("OTLP", o.types, o.limits), map[int32][]uint32{}
+	if err := each(from, o.profile); err != nil {
+		return nil, err
+	}
+	if o.failed {
+		return nil, errIndex
+	}
+	return o.b.Profile(), nil
+}
+
+func (o *otlp) text(i int32) string {
+	if i < 0 || int(i) >= o.StringTable().Len() {
+		o.failed = true
+		return ""
+	}
+	return o.StringTable().At(int(i))
+}
+
+func (o *otlp) typeOf(p pprofile.Profile) profile.ValueType {
+	return profile.ValueType{Type: o.text(p.SampleType().TypeStrindex()), Unit: o.text(p.SampleType().UnitStrindex())}
+}
+
+func (o *otlp) profile(p pprofile.Profile, common []profile.Label) error {
+	values := make([]int64, len(o.types))
+	at := slices.Index(o.types, o.typeOf(p))
+	var stack []uint32
+	for n, s := range p.Samples().All() {
+		clear(values)
+		// Without values, each timestamp counts one.
+		values[at] = int64(s.TimestampsUnixNano().Len())
+		if s.Values().Len() > 0 {
+			values[at] = 0
+			for _, v := range s.Values().All() {
+				if v < 0 || values[at] > math.MaxInt64/4-v {
+					return fmt.Errorf("sample %d: a value is negative, or they add up to more than 2^61", n+1)
+				}
+				values[at] += v
+			}
+		}
+		var err error
+		if stack, err = o.stack(stack[:0], s.StackIndex()); err != nil {
+			return fmt.Errorf("sample %d: %w", n+1, err)
+		}
+		if err := o.b.Add(stack, o.labels(s, common), values...); err != nil {
+			return fmt.Errorf("sample %d: %w", n+1, err)
+		}
+	}
+	return nil
+}
+
+func (o *otlp) stack(into []uint32, i int32) ([]uint32, error) {
+	if i < 0 || int(i) >= o.StackTable().Len() {
+		return nil, errIndex
+	}
+	for _, l := range o.StackTable().At(int(i)).LocationIndices().All() {
+		frames, err := o.location(l)
+		if err != nil {
+			return nil, err
+		}
+		if into = append(into, frames...); len(into) > o.limits.Depth {
+			return nil, fmt.Errorf("more than %d frames, %w", o.limits.Depth, profile.ErrLimit)
+		}
+	}
+	return into, nil
+}
+
+// location returns the frames of a location, the innermost first.
+func (o *otlp) location(i int32) ([]uint32, error) {
+	if known, ok := o.frames[i]; ok {
+		return known, nil
+	}
+	if i < 0 || int(i) >= o.LocationTable().Len() {
+		return nil, errIndex
+	}
+	l := o.LocationTable().At(int(i))
+	var f profile.Frame
+	if m := l.MappingIndex(); m != 0 {
+		if m < 0 || int(m) >= o.MappingTable().Len() {
+			return nil, errIndex
+		}
+		f.Library = o.text(o.MappingTable().At(int(m)).FilenameStrindex())
+		f.Kernel = profile.KernelLibrary(f.Library)
+	}
+	var list []uint32
+	for _, line := range l.Lines().All() {
+		one := f
+		if n := line.FunctionIndex(); n < 0 || int(n) >= o.FunctionTable().Len() {
+			return nil, errIndex
+		} else if n > 0 {
+			of := o.FunctionTable().At(int(n))
+			one.Function, one.File, one.Line = profile.NameOf(o.text(of.NameStrindex())), o.text(of.FilenameStrindex()), line.Line()
+		}
+		frame, err := o.b.Frame(one)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, frame)
+	}
+	if len(list) == 0 {
+		frame, err := o.b.Frame(f)
+		if err != nil {
+			return nil, err
+		}
+		list = []uint32{frame}
+	}
+	o.frames[i] = list
+	return list, nil
+}
+
+// labels returns the attributes of a sample, and those of its resource that it has not.
+func (o *otlp) labels(s pprofile.Sample, common []profile.Label) []profile.Label {
+	var list []profile.Label
+	for _, i := range s.AttributeIndices().All() {
+		if i < 0 || int(i) >= o.AttributeTable().Len() {
+			o.failed = true
+			return nil
+		}
+		a := o.AttributeTable().At(int(i))
+		key := o.text(a.KeyStrindex())
+		list = append(list, profile.Label{Key: cmp.Or(profile.LabelOf(key), key), Value: a.Value().AsString()})
+	}
+	for _, c := range common {
+		if !slices.ContainsFunc(list, func(l profile.Label) bool { return l.Key == c.Key }) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
