@@ -67,6 +67,15 @@ image: ## write bin/teescope.oci.tar: a container image of the static binary for
 	done
 	$(GO) -C deploy/packaging run ./image -name $(IMAGE) -license $(CURDIR)/LICENSE -o $(CURDIR)/bin/teescope.oci.tar $(foreach arch,$(PLATFORMS),$(CURDIR)/bin/linux-$(arch)/teescope)
 
+.PHONY: packages
+packages: image ## write bin/*.deb and bin/*.rpm for PLATFORMS; neither dpkg, rpm nor root is needed
+	$(MAKE) --no-print-directory build
+	mkdir -p bin/completion
+	for shell in bash zsh fish; do $(BIN) completion $$shell >bin/completion/$$shell; done
+	$(GO) -C deploy/packaging run ./packages -version $$(awk '/^appVersion:/ {gsub(/"/, ""); print $$2}' $(CURDIR)/$(CHART)/Chart.yaml) \
+		-root $(CURDIR) -shell $(CURDIR)/bin/completion -time $$(git log -1 --format=%ct) -o $(CURDIR)/bin $(foreach arch,$(PLATFORMS),$(CURDIR)/bin/linux-$(arch)/teescope)
+	cd bin && sha256sum *.deb *.rpm teescope.oci.tar >SHA256SUMS
+
 .PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs check-generated
 generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents
 
@@ -189,7 +198,7 @@ fresh: ## the README's commands on a minimal Debian 12 in a directory (needs roo
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
-test-packaging: ## the Helm chart (lint, strict decoding, privileges) and the container image: a module of its own
+test-packaging: ## the Helm chart (lint, strict decoding, privileges), the container image and the packages: a module of its own
 	$(GO) -C deploy/packaging test -count=1 $(TESTFLAGS) ./...
 
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule

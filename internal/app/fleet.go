@@ -5,8 +5,10 @@ package app
 import (
 	"os"
 
+	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/server/cluster"
 	"github.com/teescope/teescope/internal/server/discovery"
+	"github.com/teescope/teescope/internal/server/prom"
 )
 
 // discovery returns what finds agents while the server runs, or nil.
@@ -31,4 +33,9 @@ func (p *program) cluster() {
 		p.collectors = append(p.collectors, of)
 		p.add(of)
 	}
+}
+
+// remoteWrite returns who gets the stored samples too.
+func remoteWrite(c *config.Config) prom.RemoteWrite {
+	return prom.RemoteWrite{URLs: c.RemoteWrite.URLs, Config: c.RemoteWrite.ConfigFile, Labels: c.RemoteWrite.Labels, V2: c.RemoteWrite.V2}
 }

@@ -23,6 +23,7 @@ var foreignNames = []string{
 	"sweep.json",     // written by record
 	"web.yml",        // files of the user
 	"targets.yml",
+	"mimir.yml",
 	"enclave.json", // of EGo
 	"Occlum.json",
 	"Occlum.yaml",

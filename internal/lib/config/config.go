@@ -47,6 +47,7 @@ type Config struct {
 	// DiscoveryConfigFile configures the HTTP client for sources of Discovery, in the same format.
 	DiscoveryConfigFile string
 	Kubernetes          Kubernetes
+	RemoteWrite         RemoteWrite
 	Scrape              []Endpoint
 	// ScrapeConfigFiles are the same for endpoints, as NAME=FILE.
 	ScrapeConfigFiles []string
@@ -95,7 +96,7 @@ func (c *Config) Values() map[string]string {
 			switch k.name {
 			case "alerting.webhooks":
 				values[i] = shownWebhook(v)
-			case "scrape", "alerting.alertmanagers", "discovery":
+			case "scrape", "alerting.alertmanagers", "discovery", "remote-write.urls":
 				values[i], _, _ = strings.Cut(v, "?")
 			}
 		}

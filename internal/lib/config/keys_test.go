@@ -94,7 +94,15 @@ var tries = map[string]struct {
 		"dns=_tee._tcp.lan:97":   `"_tee._tcp.lan:97": SRV records have the port; use dns=_SERVICE._PROTO.NAME`,
 		"kubernetes=Observe/a=b": `"Observe/a=b" is not NAMESPACE/SELECTOR: use for example kubernetes=observe/app.kubernetes.io/component=agent`,
 	}},
-	"kubernetes.pods": {[]string{"true"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"remote-write.urls": {[]string{"http://h:9090/api/v1/write"}, map[string]string{
+		"h:9090": `"h:9090": not an http or https URL (use for example http://host:9090/api/v1/write)`,
+	}},
+	"remote-write.config-file": {[]string{"mimir.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"remote-write.labels": {[]string{"cluster=eu"}, map[string]string{
+		"cluster": `"cluster" is not NAME=VALUE: use for example cluster=eu`, "__a=b": `"__a=b" is not NAME=VALUE: use for example cluster=eu`,
+	}},
+	"remote-write.protocol": {[]string{"2.0"}, map[string]string{"3.0": `"3.0" is not one of 1.0, 2.0; did you mean "1.0"?`}},
+	"kubernetes.pods":       {[]string{"true"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"kubernetes.pod-labels": {[]string{"team", "app.kubernetes.io/name"}, map[string]string{
 		"a b": `"a b" is not the name of a label: use for example app.kubernetes.io/name`,
 	}},

@@ -14,16 +14,16 @@ import (
 
 // discover runs the discovery until ctx ends. The channel has the newest list of agents. It is nil without a discovery.
 // Ended is closed when nothing runs any more.
-func (s *Server) discover(ctx context.Context) (found chan []discovery.Target, ended <-chan struct{}) {
+func discover(ctx context.Context, finder *discovery.Finder) (found chan []discovery.Target, ended <-chan struct{}) {
 	done := make(chan struct{})
-	if s.opts.Discovery == nil {
+	if finder == nil {
 		close(done)
 		return nil, done
 	}
 	found = make(chan []discovery.Target, 1)
 	go func() {
 		defer close(done)
-		s.opts.Discovery.Run(ctx, func(agents []discovery.Target) {
+		finder.Run(ctx, func(agents []discovery.Target) {
 			select {
 			case <-found: // an older list that nobody has taken
 			default:

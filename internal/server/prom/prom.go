@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/tsdb"
 	apiv1 "github.com/prometheus/prometheus/web/api/v1"
 
@@ -53,9 +54,10 @@ type Options struct {
 	// TargetsConfig is a file with the HTTP client configuration for Targets. It may be empty.
 	TargetsConfig string
 	// Discovery finds more agents while the server runs. It may be nil.
-	Discovery *discovery.Finder
-	Endpoints []Endpoint
-	Rules     RuleOptions
+	Discovery   *discovery.Finder
+	Endpoints   []Endpoint
+	RemoteWrite RemoteWrite
+	Rules       RuleOptions
 	// Self answers scrapes of this process without a network. With nil, this process is not scraped.
 	Self http.Handler
 	// Instance is the label instance of Self: the host name.
@@ -114,6 +116,7 @@ type Server struct {
 	db      *tsdb.DB
 	engine  *boundedEngine
 	scraper *scrape.Manager
+	remote  *remote.Storage // nil without remote write
 	limiter atomic.Pointer[seriesLimiter]
 	self    *pipeServer
 	cfg     *config.Config
@@ -194,6 +197,9 @@ func (s *Server) open() (err error) {
 	if s.cfg, err = s.config(); err != nil {
 		return fmt.Errorf("configuring scrapes: %w", err)
 	}
+	if s.remote, err = s.opts.RemoteWrite.open(s.db, s.cfg, s.metrics, s.opts.Log); err != nil {
+		return err
+	}
 	s.self = newPipeServer(s.opts.Self)
 	if s.scraper, err = s.newScraper(); err != nil {
 		return fmt.Errorf("creating the scrape manager: %w", err)
@@ -263,10 +269,14 @@ func (s *Server) close() error {
 		s.self.close()
 	}
 	var err error
+	if s.remote != nil {
+		err = s.remote.Close()
+		s.remote = nil
+	}
 	if s.db != nil {
 		var e error
 		if p := contained(func() { e = s.db.Close() }); p != nil || e != nil {
-			err = fmt.Errorf("closing the database: %w", errors.Join(p, e))
+			err = errors.Join(err, fmt.Errorf("closing the database: %w", errors.Join(p, e)))
 		}
 		s.db = nil
 	}

@@ -121,8 +121,9 @@ func (s *Server) config() (*config.Config, error) {
 		files[name] = endpoints[0].Config
 	}
 	text, err := yaml.Marshal(map[string]any{
-		"global":         map[string]any{"scrape_interval": every, "scrape_timeout": timeout},
+		"global":         map[string]any{"scrape_interval": every, "scrape_timeout": timeout, "external_labels": s.opts.RemoteWrite.Labels},
 		"scrape_configs": jobs,
+		"remote_write":   s.opts.RemoteWrite.configs(s.opts.Interval),
 	})
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (s *Server) config() (*config.Config, error) {
 			return nil, fmt.Errorf("%s: %w", clientKey(job.JobName), err)
 		}
 	}
-	return c, nil
+	return c, s.opts.RemoteWrite.setClient(c)
 }
 
 // clientKey is the configuration key of the HTTP client of a job.
@@ -289,7 +290,7 @@ func (s *Server) scrape(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	again := func(groups map[string][]*targetgroup.Group) { targets <- groups }
-	found, ended := s.discover(ctx)
+	found, ended := discover(ctx, s.opts.Discovery)
 	s.limiter.Load().run(ctx, s.db.Head(), s.scraper, s.opts, groups, found, again)
 	<-ended
 	s.scraper.Stop()

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage/remote"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/teescope/teescope/internal/lib/quietlog"
+)
+
+// RemoteWrite states which receivers get all stored samples too.
+type RemoteWrite struct {
+	URLs []*url.URL
+	// Config is a file with the HTTP client configuration for them. It may be empty.
+	Config string
+	// Labels are added to each series that is sent.
+	Labels map[string]string
+	V2     bool // version 2.0 of the protocol; otherwise 1.0
+}
+
+// lastFlush is how long samples are still sent when the program stops.
+const lastFlush = 3 * time.Second
+
+// configs are the receivers as Prometheus configures them. Samples are sent at the latest after an interval.
+func (r *RemoteWrite) configs(interval time.Duration) []map[string]any {
+	var all []map[string]any
+	message := "prometheus.WriteRequest"
+	if r.V2 {
+		message = "io.prometheus.write.v2.Request"
+	}
+	for i, u := range r.URLs {
+		all = append(all, map[string]any{
+			"name": "receiver-" + strconv.Itoa(i+1), "url": u.String(), "protobuf_message": message,
+			"queue_config": map[string]any{"batch_send_deadline": model.Duration(min(interval, 5*time.Second)).String()},
+		})
+	}
+	return all
+}
+
+// open makes the senders, or nil without receivers. They read the write-ahead log of the database, so that nothing that is stored waits for a
+// receiver, and that what a receiver did not take is sent after an outage, as long as the log has it.
+func (r *RemoteWrite) open(db *tsdb.DB, c *config.Config, reg prometheus.Registerer, log *slog.Logger) (*remote.Storage, error) {
+	if len(r.URLs) == 0 {
+		return nil, nil //nolint:nilnil // nothing is sent
+	}
+	start := func() (int64, error) { return db.Head().MinTime(), nil }
+	senders := remote.NewStorage(quietlog.New(log, "remote write"), reg, start, db.Dir(), lastFlush, noMetadata{}, false)
+	if err := senders.ApplyConfig(c); err != nil {
+		return nil, fmt.Errorf("configuring remote write: %w", errors.Join(err, senders.Close()))
+	}
+	db.SetWriteNotified(senders)
+	return senders, nil
+}
+
+// setClient sets the HTTP client of the receivers.
+func (r *RemoteWrite) setClient(c *config.Config) error {
+	for _, one := range c.RemoteWriteConfigs {
+		client, err := scrapeClient(r.Config) // redirects would pass on credentials
+		if err != nil {
+			return fmt.Errorf("remote-write.config-file: %w", err)
+		}
+		one.HTTPClientConfig = client
+		one.MetadataConfig.Send = false
+	}
+	return nil
+}
+
+// noMetadata is no source of HELP texts: version 1.0 of the protocol would send them apart from samples.
+type noMetadata struct{}
+
+// errNoMetadata is never shown.
+var errNoMetadata = errors.New("no metadata")
+
+// Get implements remote.ReadyScrapeManager.
+func (noMetadata) Get() (*scrape.Manager, error) { return nil, errNoMetadata }
