@@ -30,7 +30,7 @@ exit ` + status + "\n"
 }
 
 // The recorder in the machine gets the flags that are not about the machine, the agent all rules as single words, and the
-// file is where the user wants it. Nothing is replaced, and nothing is left behind.
+// file is where the user said. Nothing is replaced, and nothing is left behind.
 func TestRecordInTestbed(t *testing.T) {
 	dir := t.TempDir()
 	file, app := filepath.Join(dir, "a.tsrun"), filepath.Join(dir, "app")

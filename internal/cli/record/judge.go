@@ -74,6 +74,9 @@ func (r *recording) judgeWorkloads(state observed) {
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		r.note("%d other processes of the machine are of the workload %s too: its figures include them", others[name], text.Terminal(name))
 	}
+	for _, name := range lateCounted(state, mine) {
+		r.note("ECALLs, OCALLs and transitions of %s count from when the agent has found its enclave, mostly within 2 s: totals of the whole run lack those before, and those of a short run are far too low. Compare the steady state", text.Terminal(name))
+	}
 	if full {
 		r.note("the command has more than %d workloads: others are not recorded", maxChosen)
 	}
@@ -91,6 +94,11 @@ func (r *recording) judgeWorkloads(state observed) {
 			r.note("no process matches --watch %s at the end: a pattern must match the whole name", rule)
 		}
 	}
+}
+
+// lateCounted returns the workloads of the command that have an enclave: their crossings are not counted from the begin.
+func lateCounted(state observed, mine map[string]bool) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(state.enclaves)), func(name string) bool { return !mine[name] })
 }
 
 // sampledNotes says which counts are estimates.

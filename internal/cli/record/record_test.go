@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,6 +129,18 @@ func sampled(t *testing.T, chosen []string, late string, answers ...string) (*ru
 		t.Fatal(err, r.Damaged)
 	}
 	return r, state
+}
+
+// The enclaves of the command begin with the repetition, and those of a server that is watched have begun before.
+func TestLateCounts(t *testing.T) {
+	_, state := sampled(t, []string{"mine", "server"}, "", `sgx_workload_enclaves{workload="server"} 1
+`, `sgx_workload_enclaves{workload="server"} 1
+sgx_workload_enclaves{workload="mine"} 1
+sgx_workload_enclaves{workload="ended"} 0
+`)
+	if got := lateCounted(state, map[string]bool{"mine": true, "ended": true}); !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("counted late are %q", got)
+	}
 }
 
 // What is unsteady is told while it is recorded: after a few samples, and each reason once.
