@@ -170,7 +170,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 		errs = append(errs, s.object.Resize(stacksOf(generation), entries), s.object.Resize(samplesOf(generation), entries))
 	}
 	errs = append(errs, s.object.Resize("tallies", cpus*maxTallyRow), s.object.SetConstant("ancestor", uint32(o.Ancestor)))
-	s.unwinds = o.Unwind && canUnwind()
+	s.unwinds = o.Unwind && bpf.CanWalkStacks()
 	errs = append(errs, s.object.SetConstant("unwinds", s.unwinds))
 	if s.unwinds {
 		errs = append(errs, s.object.Resize("rows", MaxRows))

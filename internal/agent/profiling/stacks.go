@@ -2,13 +2,7 @@
 
 package profiling
 
-import (
-	"fmt"
-
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/features"
-)
+import "fmt"
 
 // Limits of tables for unwinding.
 const (
@@ -22,11 +16,6 @@ type Code struct {
 	Start, End uint64
 	Bias       uint64 // an address in the process less the one in the file
 	First, N   int    // the rows
-}
-
-// canUnwind reports whether the kernel has what the walk needs (Linux 5.17).
-func canUnwind() bool {
-	return features.HaveProgramHelper(ebpf.PerfEvent, asm.FnLoop) == nil && features.HaveProgramHelper(ebpf.PerfEvent, asm.FnTaskPtRegs) == nil
 }
 
 // Unwinds reports whether stacks are unwound by tables.
