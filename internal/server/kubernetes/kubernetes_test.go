@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -227,7 +228,7 @@ func TestHostileAnswers(t *testing.T) {
 }
 
 func TestOutsideOfACluster(t *testing.T) {
-	if _, err := InCluster(func(string) string { return "" }, t.TempDir()); err != ErrOutside { //nolint:errorlint // returned as it is
+	if _, err := InCluster(func(string) string { return "" }, t.TempDir()); !errors.Is(err, ErrOutside) {
 		t.Errorf("%v", err)
 	}
 	if _, err := InCluster(func(string) string { return "1" }, t.TempDir()); err == nil || !strings.Contains(err.Error(), "automountServiceAccountToken") {

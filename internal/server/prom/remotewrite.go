@@ -53,7 +53,7 @@ func (r *RemoteWrite) configs(interval time.Duration) []map[string]any {
 // receiver, and that what a receiver did not take is sent after an outage, as long as the log has it.
 func (r *RemoteWrite) open(db *tsdb.DB, c *config.Config, reg prometheus.Registerer, log *slog.Logger) (*remote.Storage, error) {
 	if len(r.URLs) == 0 {
-		return nil, nil //nolint:nilnil // nothing is sent
+		return nil, nil // nothing is sent
 	}
 	start := func() (int64, error) { return db.Head().MinTime(), nil }
 	senders := remote.NewStorage(quietlog.New(log, "remote write"), reg, start, db.Dir(), lastFlush, noMetadata{}, false)
