@@ -36,7 +36,8 @@ type Finding struct {
 	FirstSeen  time.Time  `json:"first_seen"`
 	LastSeen   time.Time  `json:"last_seen"`
 	Evidence   []Evidence `json:"evidence"`
-	Advice     []string   `json:"advice"` // what to change, the most worthwhile first
+	Advice     []string   `json:"advice"`             // what to change, the most worthwhile first
+	Settings   []string   `json:"settings,omitempty"` // what teescope advise says of the manifest of a program in Gramine
 	Saving     *Saving    `json:"saving,omitempty"`
 	Gain       *Gain      `json:"gain,omitempty"`       // absent where nothing shows what limits the throughput
 	Throughput *Evidence  `json:"throughput,omitempty"` // of the workload, in operations per second; absent where no application counts them

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/advise/link"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
@@ -102,6 +103,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		return fail(err)
 	}
 	unitcost.Add(ctx, source, &result, unitcost.Options{Workload: a.Workload})
+	link.Add(ctx, source, &result)
 	marked, warning, err := a.mark(ctx, result.Findings)
 	if err != nil {
 		return fail(err)

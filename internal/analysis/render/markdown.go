@@ -56,6 +56,7 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 	markdownList(w, "**"+say("threads")+"**", threads(f))
 	markdownList(w, "**"+say("before")+"**", preceding(f.Preceded, f.Earlier))
 	markdownList(w, "**"+say("advice")+"**", f.Advice)
+	markdownList(w, "**"+say("settings")+"**", f.Settings)
 	markdownList(w, "**"+say("assumes")+"**", analysis.Assumptions(f.Saving, f.Gain))
 	markdownList(w, "**"+say("others")+"**", together(f))
 	if len(f.Explains) > 0 {

@@ -124,6 +124,7 @@ func (t terminal) finding(i int, f analysis.Finding) {
 	t.list(say("threads"), threads(f))
 	t.list(say("before"), preceding(f.Preceded, f.Earlier))
 	t.list(say("advice"), f.Advice)
+	t.list(say("settings"), f.Settings)
 	t.list(say("assumes"), analysis.Assumptions(f.Saving, f.Gain))
 	t.list(say("others"), together(f))
 	if len(f.Explains) > 0 {

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/advise/link"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/ledger"
@@ -171,6 +172,7 @@ func (a *Analyst) evaluate(ctx context.Context, at time.Time, limit time.Duratio
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	unitcost.Add(ctx, a.opts.Source, &result, unitcost.Options{Interval: a.opts.Scrape})
+	link.Add(ctx, a.opts.Source, &result)
 	return result, nil
 }
 

@@ -71,6 +71,8 @@ export interface Finding {
   not_when: string[];
   sources: string[];
   runbook: string;
+  /** What teescope advise says of the manifest of a program in Gramine. */
+  settings: string[];
   /** Thresholds of the rule that the configuration has replaced. */
   thresholds: { name: string; value: number; default: number; unit: string }[];
   /** Covers the finding, which raises no alert. */
@@ -179,6 +181,7 @@ const finding = shape<Finding>({
   last_seen: text,
   evidence: list(evidence),
   advice: list(text),
+  settings: texts,
   saving: optional(shape<Saving>({ low: number, high: number, assumptions: texts })),
   gain: optional(shape<Gain>({ low: number, high: number, limit: word, assumptions: texts })),
   explains: texts,

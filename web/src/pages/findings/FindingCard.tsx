@@ -38,6 +38,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <Lines title={say("threads")} lines={threads(finding)} />
       <Lines title={say("before")} lines={preceding(finding)} />
       <Lines title={say("advice")} lines={finding.advice} />
+      <Lines title={say("settings")} lines={finding.settings} />
       <Lines title={say("others")} lines={together(finding)} />
       <h4>{say("evidence")}</h4>
       <EvidenceTable finding={finding} />

@@ -29,7 +29,8 @@ describe("the answer", () => {
   it("is read with what is left out", () => {
     const [first] = made().findings;
     expect(first).toMatchObject({ workload: "redis", not_when: [], runbook: "" });
-    expect(first).toMatchObject({ silence: undefined, thresholds: [] });
+    expect(first).toMatchObject({ silence: undefined, thresholds: [], settings: [] });
+    expect(made({ findings: [{ ...finding, settings: ["turn Exitless off (exitless-off)"] }] }).findings[0]?.settings).toEqual(["turn Exitless off (exitless-off)"]);
     expect(made({ findings: [{ ...finding, silence: { id: "x", kind: "mute", comment: "a test" } }] }).findings[0]?.silence).toEqual({
       id: "x", kind: "mute", comment: "a test", createdBy: "", createdByVerified: false, endsAt: "",
     });
