@@ -198,6 +198,7 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (muted s
 		return "", err
 	}
 	facts.Judged = true
+	facts.Rates = advised.Rates(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Findings, muted = judged(result.Findings, o.Muted)
 	return muted, nil
 }

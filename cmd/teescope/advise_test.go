@@ -291,3 +291,33 @@ func TestAdviseWhatIf(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The exits that an agent counted estimate a setting, without SGX stats. The interval contains what Gramine's guide measured.
+func TestWhatIfOfARun(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 8\n")
+	spec := runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{redisInGramine(43_010, 90_320)}}
+	if err := runtest.Create(filepath.Join(dir, "redis.tsrun"), spec); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--run", "redis.tsrun", "--what-if", "sgx.insecure__rpc_thread_num=8", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		WhatIf []struct {
+			Seen    []struct{ Value float64 }
+			Effects []struct{ Low, High float64 }
+			Sweep   string
+		} `json:"what_if"`
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.WhatIf) != 1 || len(report.WhatIf[0].Effects) != 3 || len(report.WhatIf[0].Seen) != 3 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	e := report.WhatIf[0]
+	if exits, cores := e.Seen[0].Value, e.Seen[2].Value; exits < 0.99*90_320 || exits > 1.01*90_320 || cores < 0.99 || cores > 1.01 {
+		t.Errorf("%v exits/s in %v cores, want 90,320 in 1", exits, cores)
+	}
+	if gain := e.Effects[2]; gain.Low > 0.5838 || gain.High < 0.5838 || gain.High > 5 || !strings.Contains(e.Sweep, "--matrix") {
+		t.Errorf("%+v", e)
+	}
+}

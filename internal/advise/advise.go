@@ -61,6 +61,14 @@ type Facts struct {
 	Judged      bool // an analysis has judged the workload
 	Findings    []analysis.Finding
 	FindingsOf  string // what was analysed
+	Rates       *Rates // of the workload that was analysed
+}
+
+// Rates are what an agent counted of a workload.
+type Rates struct {
+	Exits  float64 // EEXITs a second
+	CPU    float64 // in cores; 0 is not known
+	Source string
 }
 
 // Has reports whether an input was given.

@@ -80,22 +80,22 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 	if m > 0 {
 		e.Risk = exitlessRisk
 	}
-	switch {
-	case n > 0 || m == 0:
+	if n > 0 || m == 0 {
 		e.Note = "OCALLs of threads outside are no exits, so the stats of a run with Exitless do not show what they save. Measure both."
 		return nil
-	case !f.Has(advise.Stats) || f.Stats.Processes == 0 || !f.Has(advise.Elapsed):
-		e.Note = "The exits of a run tell: name its SGX stats (" + string(advise.Stats) + ") and their time (" + string(advise.Elapsed) + ")."
+	}
+	measured, known := measuredExits(f)
+	if !known {
+		e.Note = "The exits of a run tell: name its SGX stats (" + string(advise.Stats) + ") and their time (" + string(advise.Elapsed) + "), or what counted them (" + string(advise.Findings) + ")."
 		return nil
 	}
-	perSecond, _, _ := exits(f)
 	clock := f.Machine.Clock()
-	low, high := cost.Saved(cost.OCALL, cost.Exitless, perSecond, clock)
-	used := f.Busy()
+	low, high := cost.Saved(cost.OCALL, cost.Exitless, measured.perSecond, clock)
+	used := measured.cores.Value
 	if used > 0 {
 		low, high = min(low, used), min(high, used)
 	}
-	e.Seen = []advise.Seen{seen("OCALLs (EEXITs after the start)", perSecond, "1/s", at(f.StatsFile, f.Stats.Line)), setting(f.Manifest, v, "0")}
+	e.Seen = []advise.Seen{measured.seen, setting(f.Manifest, v, "0")}
 	most := float64(m)
 	if cpus, ok := f.Machine.CPUs(); ok {
 		most = min(most, float64(cpus))
@@ -104,13 +104,39 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 		{What: "CPU time that the threads in the enclave no longer use", Low: low, High: high, Unit: "cores"},
 		{What: "CPU time that the threads outside use: none while they sleep, one core each while they wait for calls", Low: 0, High: most, Unit: "cores"},
 	}
-	e.Assumptions = []string{cost.OCALL.Assumption(), cost.Exitless.Assumption(), clock.Assumption(), fmt.Sprintf("%d exits of each process belong to its start", startExits), "there is an idle CPU for each thread outside that is busy"}
+	e.Assumptions = []string{cost.OCALL.Assumption(), cost.Exitless.Assumption(), clock.Assumption(), measured.assumption, "there is an idle CPU for each thread outside that is busy"}
 	if used > 0 {
 		g := analysis.Amdahl("", 0, high/used)
 		e.Effects = append(e.Effects, advise.Effect{What: "more throughput: none if something else limits it, the highest if the CPU time of the enclave threads does", Low: 0, High: g.High, Unit: "ratio"})
-		e.Seen = append(e.Seen, seen("CPU time of the program", used, "cores", f.StatsFile+", perf stat"))
+		e.Seen = append(e.Seen, measured.cores)
 	}
 	return nil
+}
+
+// counted are exits and CPU time of a program, with where they come from.
+type counted struct {
+	perSecond  float64
+	seen       advise.Seen
+	cores      advise.Seen // its value is 0 if that is not known
+	assumption string
+}
+
+// measuredExits returns the exits of the SGX stats, or those that an agent counted.
+func measuredExits(f *advise.Facts) (counted, bool) {
+	switch {
+	case f.Has(advise.Stats) && f.Stats.Processes > 0 && f.Has(advise.Elapsed):
+		n, _, _ := exits(f)
+		return counted{
+			n, seen("OCALLs (EEXITs after the start)", n, "1/s", at(f.StatsFile, f.Stats.Line)),
+			seen("CPU time of the program", f.Busy(), "cores", f.StatsFile+", perf stat"), fmt.Sprintf("%d exits of each process belong to its start", startExits),
+		}, true
+	case f.Rates != nil:
+		return counted{
+			f.Rates.Exits, seen("OCALLs (EEXITs)", f.Rates.Exits, "1/s", f.Rates.Source),
+			seen("CPU time of the workload", f.Rates.CPU, "cores", f.Rates.Source), "the load stays as it was while it was measured",
+		}, true
+	}
+	return counted{}, false
 }
 
 // ifSize estimates the loading time with another size. Only a part of it grows with the size.
