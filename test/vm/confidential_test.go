@@ -4,17 +4,13 @@
 
 package vm
 
-import (
-	"strconv"
-	"strings"
-	"testing"
-)
+import "testing"
 
 // fired is how often the guest's module has called each of its functions once (the guest's scenario).
 const fired = 10
 
 // confidentialMachine checks the counts of functions of the unmodified kernel, which a module has called (testbed/standins/cvm.c).
-func confidentialMachine(t *testing.T, r report, accepts bool) {
+func confidentialMachine(t *testing.T, r report) {
 	t.Helper()
 	before, after := r.exposition(t, "ordinary"), r.exposition(t, "confidential")
 	took := number(t, r["fired"])
@@ -38,59 +34,19 @@ func confidentialMachine(t *testing.T, r report, accepts bool) {
 		{"teescope_memory_converted_bytes_total", []string{"to", "private"}, 2 * 4096},
 		{"teescope_memory_accepts_total", nil, 9},
 	} {
-		if tt.family == "teescope_memory_accepts_total" && !accepts {
-			if after[tt.family] != nil {
-				t.Errorf("a kernel that accepts no memory has %s", tt.family)
-			}
-			continue
-		}
 		if first, got := sum(before, tt.family, tt.labels...), sum(after, tt.family, tt.labels...); first != 0 || got != fired*tt.want {
 			t.Errorf("%s%v = %v, then %v, want 0 and %v", tt.family, tt.labels, first, got, fired*tt.want)
 		}
 	}
 	for _, family := range []string{"teescope_memory_conversion_seconds_total", "teescope_memory_accept_seconds_total"} {
-		if got := sum(after, family); after[family] != nil && (got <= 0 || got > took) {
+		if got := sum(after, family); got <= 0 || got > took {
 			t.Errorf("%s = %v, of %v s in all", family, got, took)
 		}
 	}
 	if sum(after, "teescope_guest_info", "tee", "none") != 1 || sum(after, "teescope_collector_success", "collector", "tee") != 1 {
 		t.Error("the machine has no info, or the collector fails")
 	}
-	r.between(t, "waits", func(phase string) float64 { return sum(r.exposition(t, phase), "teescope_idle_entries_total") }, r.waits)
-	r.between(t, "interrupts", func(phase string) float64 {
-		return sum(r.exposition(t, phase), "teescope_ipis_total", "kind", "call")
-	}, r.calls)
-}
-
-// between requires that the agent's count has grown as the kernel's, which was read before and after each of the agent's.
-func (r report) between(t *testing.T, what string, agent func(phase string) float64, kernel func(t *testing.T, section string) float64) {
-	t.Helper()
-	grown := agent("confidential") - agent("ordinary")
-	least := kernel(t, "confidential before "+what) - kernel(t, "ordinary after "+what)
-	most := kernel(t, "confidential after "+what) - kernel(t, "ordinary before "+what)
-	t.Logf("%s: %v, the kernel says %v to %v", what, grown, least, most)
-	if grown < least || grown > most || most <= 0 {
-		t.Errorf("%v %s, the kernel says %v to %v", grown, what, least, most)
+	if sum(after, "teescope_idle_entries_total") == 0 || after["teescope_ipis_total"] == nil {
+		t.Error("no CPU has waited, or interrupts between CPUs are not known")
 	}
-}
-
-// waits adds up the kernel's histogram of waits.
-func (r report) waits(t *testing.T, section string) (n float64) {
-	t.Helper()
-	for line := range strings.Lines(r[section]) {
-		_, count, _ := strings.Cut(line, "hitcount:")
-		n += number(t, count)
-	}
-	return n
-}
-
-// calls adds up the line of /proc/interrupts.
-func (r report) calls(t *testing.T, section string) (n float64) {
-	t.Helper()
-	for _, field := range strings.Fields(r[section])[1:] {
-		if v, err := strconv.ParseFloat(field, 64); err == nil {
-			n += v
-		}
-	}
-	return n
 }

@@ -51,6 +51,9 @@ func TestStockKernels(t *testing.T) {
 					t.Fatal(err)
 				}
 				try.drivers = standIns(t, try.kernel)
+				if k.version == "6.1" { // it accepts no memory, and need not have a function of its own that converts it
+					delete(try.drivers, "cvm")
+				}
 			}
 			report := boot(t, try)
 			families := report.exposition(t, "exposition")
@@ -77,7 +80,9 @@ func TestStockKernels(t *testing.T) {
 			if k.kvm {
 				virtualMachines(t, report)
 				driversAreModules(t, report["drivers"])
-				confidentialMachine(t, report, k.version != "6.1")
+				if try.drivers["cvm"] != nil {
+					confidentialMachine(t, report)
+				}
 			}
 		})
 	}

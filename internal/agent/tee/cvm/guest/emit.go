@@ -20,13 +20,10 @@ const pageSize = 4096
 
 // exceptionsKnown reports whether the exceptions of this machine's TEE are counted. A machine without one has none.
 func (b *Backend) exceptionsKnown() bool {
-	switch b.guest {
-	case teelabel.TDX:
-		return b.kernel.attached(probeVE)
-	case teelabel.SEV:
+	if b.guest == teelabel.SEV {
 		return b.kernel.attached(probeVC)
 	}
-	return b.kernel.attached(probeVE) || b.kernel.attached(probeVC)
+	return b.kernel.attached(probeVE)
 }
 
 // emitMachine emits the counts of all CPUs.

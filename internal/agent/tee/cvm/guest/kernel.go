@@ -37,12 +37,15 @@ func probes(of teelabel.Kind, has func(function string) bool) []bpf.Probe {
 		return bpf.Probe{Name: name, Ways: []bpf.Way{{Program: program, Mechanism: mechanism, Target: target}}}
 	}
 	all := []bpf.Probe{on(probeBounced, "bounced", bpf.Fexit, "swiotlb_map"), on(probeIdle, "cpu_idle", bpf.TypedTracepoint, "cpu_idle")}
+	exception, needed := on(probeVE, "virt_exception", bpf.Fentry, "tdx_handle_virt_exception"), of == teelabel.TDX
+	if of == teelabel.SEV { // older kernels list the handler too, and let nobody attach to it
+		exception, needed = on(probeVC, "vc_exception", bpf.Fentry, "vc_raw_handle_exception"), true
+	}
 	for _, p := range []struct {
 		bpf.Probe
 		needed bool
 	}{
-		{on(probeVE, "virt_exception", bpf.Fentry, "tdx_handle_virt_exception"), of == teelabel.TDX},
-		{on(probeVC, "vc_exception", bpf.Fentry, "vc_raw_handle_exception"), of == teelabel.SEV},
+		{exception, needed},
 		{on(probeConvert, "convert", bpf.Fentry, "__set_memory_enc_pgtable"), of != teelabel.None},
 		{on(probeConverted, "converted", bpf.Fexit, "__set_memory_enc_pgtable"), of != teelabel.None},
 		{on(probeAccept, "accept", bpf.Fentry, "accept_memory"), false},

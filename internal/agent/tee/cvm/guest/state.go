@@ -44,7 +44,7 @@ func (f *families) describeState() {
 	f.accepting = counter("teescope_memory_accept_seconds_total", "seconds",
 		"Time of accepting memory since the agent started."+called, "accept_memory (fentry, fexit), Linux 6.5 and later")
 	f.idle = counter("teescope_idle_entries_total", "entries",
-		"How often CPUs of a confidential virtual machine began to wait for work. Without polling, each wait is an exit to the host, and so is the interrupt that ends it. Proven against the kernel's own count of the tracepoint.", "tracepoint power:cpu_idle")
+		"How often CPUs of a confidential virtual machine began to wait for work. Without polling, each wait is an exit to the host, and so is the interrupt that ends it.", "tracepoint power:cpu_idle")
 	f.ipis = counter("teescope_ipis_total", "interrupts",
 		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", "kind")
 	f.info = metric.New(metric.Desc{
