@@ -35,6 +35,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/systemd"
 	"github.com/teescope/teescope/internal/lib/trim"
 	"github.com/teescope/teescope/internal/server/dashboards"
+	"github.com/teescope/teescope/internal/server/dashboards/own"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/httpapi"
 	"github.com/teescope/teescope/internal/server/local"
@@ -192,7 +193,9 @@ func (p *program) server() error {
 	p.collectors = append(p.collectors, stored)
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
 	p.collectors = append(p.collectors, prom.NewTargets(db))
-	p.add(db, evaluated.Hub, db.Reloader(), stored)
+	kept := own.New(filepath.Join(c.DataDir, "dashboards.json"), p.Log)
+	p.web.Own = kept
+	p.add(db, evaluated.Hub, db.Reloader(), stored, kept)
 	p.cluster()
 	if c.Analysis.Enabled {
 		return p.analyse(db)

@@ -27,6 +27,12 @@ func parse(expr string) (parser.Expr, error) {
 	return tree, nil
 }
 
+// Check returns why a query cannot be parsed, or nil.
+func Check(expr string) error {
+	_, err := parse(expr)
+	return err
+}
+
 // Narrow adds matchers to the selectors of a query. It skips metrics for which of returns false. For joined vectors
 // (group_left, group_right), a matcher goes to the side that the result's label comes from. It goes to both sides when
 // they are joined by that label.

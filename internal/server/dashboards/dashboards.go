@@ -37,7 +37,7 @@ type Section struct {
 // A Panel is one chart or table. Its fields depend on its kind (web/src/panels/types.ts documents them).
 type Panel struct {
 	ID         string      `json:"id"`
-	Kind       string      `json:"kind"` // one of web/src/panels/types.ts
+	Kind       string      `json:"kind"` // one of web/src/panels/types.ts, or "samples": a table of a query's series
 	Title      string      `json:"title"`
 	Question   string      `json:"question"`
 	Unit       string      `json:"unit"`
@@ -56,6 +56,8 @@ type Panel struct {
 	SortBy     int         `json:"sortBy"`
 	Filters    bool        `json:"filters"`
 	First      string      `json:"first"` // of a box plot: what is shown first
+	// Written marks a panel that a user has made. Its query has no placeholders, and may be of any metric.
+	Written bool `json:"-"`
 }
 
 // Empty is the text of a panel without data.
@@ -63,6 +65,8 @@ type Empty struct {
 	Text  string `json:"text"`
 	Flag  string `json:"flag"`
 	Probe string `json:"probe"`
+	// Switch is what an agent can switch on for a while to get the data; Grafana has no such button.
+	Switch string `json:"switch"`
 }
 
 // Query is PromQL with placeholders (internal/server/pagequery), and how its series are named.

@@ -35,6 +35,9 @@ var units = map[string]string{
 // defaultAddress is the target of panel links until the user enters another address above the panels.
 const defaultAddress = "http://127.0.0.1:9750"
 
+// Units returns the names of the page's units.
+func Units() []string { return slices.Sorted(maps.Keys(units)) }
+
 // Grafana renders a dashboard as JSON in Grafana's classic dashboard model of versions 10 to 12.
 func Grafana(d Dashboard) ([]byte, error) {
 	b := dashboard.NewDashboardBuilder("teescope: "+d.Title).
@@ -173,6 +176,9 @@ func datasource() common.DataSourceRef {
 
 // description returns the text that a panel shows under "i".
 func description(p Panel) string {
+	if p.Written {
+		return ""
+	}
 	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text
 }
 
@@ -205,8 +211,8 @@ func (l linked) Build() (dashboard.Panel, error) {
 
 func grafanaPanel(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 	b, err := grafanaKind(p, span)
-	if err != nil {
-		return nil, err
+	if err != nil || p.Written {
+		return b, err
 	}
 	metrics, err := p.Metrics()
 	return linked{b, metrics}, err
@@ -247,6 +253,8 @@ func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 			return nil, fmt.Errorf("a gauge needs two queries, its value and its limit; this one has %d", len(p.Queries))
 		}
 		return grafanaGauge(p, targets, unit, span), nil
+	case "samples":
+		return grafanaSamples(p, targets, unit, span), nil
 	case "table", "box", "flame", "matrix": // Grafana cannot draw the last three from series
 		return grafanaTable(p, targets, span), nil
 	}
@@ -264,6 +272,15 @@ func grafanaTargets(p Panel) ([]*prometheus.DataqueryBuilder, error) {
 			RefId(refID(i)).Expr(p.grafanaExpr(q.Expr)).LegendFormat(grafanaLegend(q)))
 	}
 	return targets, nil
+}
+
+// grafanaSamples shows each series as a row, with all its labels.
+func grafanaSamples(p Panel, targets []*prometheus.DataqueryBuilder, unit string, span uint32) cog.Builder[dashboard.Panel] {
+	b := table.NewPanelBuilder().Title(p.Title).Datasource(datasource()).Unit(unit).Span(span).Height(tableHeight).Filterable(true)
+	for _, t := range targets {
+		b = b.WithTarget(t.Instant().Format(prometheus.PromQueryFormatTable))
+	}
+	return b
 }
 
 // refID returns the name of a query as Grafana writes it: A, B, ...

@@ -41,7 +41,10 @@ func grafanaExpr(expr string) string {
 
 // grafanaExpr returns a query of a panel for Grafana. A histogram covers the shown time range.
 func (p Panel) grafanaExpr(expr string) string {
-	if p.Kind == "histogram" {
+	switch {
+	case p.Written:
+		return expr
+	case p.Kind == "histogram":
 		return overRange(expr)
 	}
 	return grafanaExpr(expr)

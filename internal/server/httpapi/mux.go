@@ -37,6 +37,10 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Panels != nil {
 		mux.Handle("GET /api/dashboards/panel/{id}", s.opts.Panels)
 	}
+	if s.opts.Own != nil {
+		mux.Handle("/api/dashboards/own", s.whenReady(s.opts.Own))
+		mux.Handle("/api/dashboards/own/", s.whenReady(s.opts.Own))
+	}
 	if s.opts.API != nil {
 		mux.Handle("/api/v1/", named(s.opts.API))
 	}

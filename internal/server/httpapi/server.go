@@ -29,6 +29,7 @@ type Options struct {
 	Findings http.Handler // of the analysis: /api/findings and below, /api/operations
 	API      http.Handler // everything below /api/v1
 	Panels   http.Handler // the page's panels for Grafana, by {id}
+	Own      http.Handler // the dashboards that users keep
 	Runbooks fs.FS        // one page for each alert, *.md
 	Families http.Handler // the documentation of a metric, by {name}
 	Ready    func() error // returns nil when all services are ready, else the reason

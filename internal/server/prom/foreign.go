@@ -14,7 +14,7 @@ import (
 const databaseDir = "tsdb"
 
 // stateFiles are the files of teescope beside the database. The journal of the alerts and the forms of stateForms belong to them.
-var stateFiles = []string{"alerts.json", "findings.json", "findings-history.jsonl", "silences.json"}
+var stateFiles = []string{"alerts.json", "findings.json", "findings-history.jsonl", "silences.json", "dashboards.json"}
 
 // stateForms are added to the name of a state file: while it is written, when it cannot be read, and for its journal.
 var stateForms = []string{"", ".new", ".bad", ".journal"}

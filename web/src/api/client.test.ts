@@ -207,7 +207,12 @@ describe("what is measured for a while", () => {
   });
 
   it("is nothing on a server without an agent, and an error if the agent does not answer", async () => {
-    expect(await (await clientFor(answer("404 page not found", 404))).control()).toBeNull();
+    let asked = 0;
+    const agentless = await clientFor((request, response) => {
+      asked++;
+      answer("404 page not found", 404)(request, response);
+    });
+    expect([await agentless.control(), await agentless.control(), asked]).toEqual([null, null, 1]); // it is asked once
     server?.close();
     const gone = await clientFor(answer({ status: "error", errorType: "execution", error: "asking the agent: nobody" }, 502));
     await expect(gone.control()).rejects.toMatchObject({ kind: "query", message: expect.stringContaining("asking the agent: nobody") as string });
@@ -234,5 +239,36 @@ describe("silences", () => {
     expect(await (await clientFor(answer({ status: "error", error: "a silence needs a comment" }, 400))).change("findings/silences", "", {})).toBe("a silence needs a comment");
     server?.close();
     expect(await (await clientFor((request) => request.socket.destroy())).change("findings/silences", "A1")).toContain("teescope");
+  });
+});
+
+describe("kept dashboards", () => {
+  const kept = { id: "a", version: 2, title: "A", panels: [{ title: "p", expr: "up", show: "table", unit: "furlongs" }], changedAt: "2026-01-01T00:00:00Z" };
+
+  it("are read, made, changed and deleted", async () => {
+    const asked: string[] = [];
+    const client = await clientFor((request, response) => {
+      let body = "";
+      request.on("data", (part: Buffer) => (body += part.toString()));
+      request.on("end", () => {
+        asked.push(`${request.method ?? ""} ${request.url ?? ""} ${body}`);
+        answer(request.method === "GET" ? [kept] : kept)(request, response);
+      });
+    });
+    expect(await client.boards()).toEqual([{ ...kept, changedBy: "", panels: [{ title: "p", expr: "up", show: "table", unit: "" }] }]);
+    expect((await client.keep("", { title: "A", panels: [] })).id).toBe("a");
+    await client.keep("a", { version: 2, title: "A", panels: [] });
+    expect(await client.change("dashboards/own", "a")).toBe("");
+    expect(asked).toEqual([
+      "GET /api/dashboards/own ",
+      'POST /api/dashboards/own {"title":"A","panels":[]}',
+      'PUT /api/dashboards/own/a {"version":2,"title":"A","panels":[]}',
+      "DELETE /api/dashboards/own/a ",
+    ]);
+  });
+
+  it("say why a change is refused", async () => {
+    const client = await clientFor(answer({ status: "error", error: "somebody else has changed the dashboard" }, 409));
+    expect((await failure(client.keep("a", { version: 1, title: "A", panels: [] }))).message).toBe("somebody else has changed the dashboard");
   });
 });

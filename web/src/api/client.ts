@@ -3,6 +3,7 @@
 // Client of the Prometheus HTTP API on the page's own origin. It limits concurrent requests, cancels requests whose
 // answers are no longer needed, and validates every answer. It knows no metric.
 import { type Control, control } from "./control";
+import { type Board, board, boards } from "./dashboards";
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
@@ -12,6 +13,7 @@ import {
 } from "./types";
 import { type Decoder, object, text } from "./validate";
 
+const BOARDS = "dashboards/own";
 /** Limit of names in one answer. */
 const MOST_NAMES = 5000;
 
@@ -29,6 +31,8 @@ export class Client {
   private readonly limiter: Limiter;
   private readonly timeoutSeconds: number;
   private readonly onAnswer: (failure: ApiError | undefined) => void;
+  /** Whether the server has said that it runs no agent. This does not change while it runs. */
+  private agentless = false;
 
   constructor(options: ClientOptions = {}) {
     this.fetch = options.fetch ?? ((input, init) => fetch(input, init));
@@ -106,29 +110,54 @@ export class Client {
   }
 
   /** Returns what the agent of this server measures for a while, or null if the server runs no agent. */
-  control(signal?: AbortSignal): Promise<Control | null> {
+  async control(signal?: AbortSignal): Promise<Control | null> {
+    if (this.agentless) return null;
     const open = async (response: Response): Promise<unknown> => (response.status === 404 ? null : whole(response));
-    return this.requestAt("control", "api/control", open, (value, path) => (value === null ? null : control(value, path)), signal);
+    const answer = await this.requestAt("control", "api/control", open, (value, path) => (value === null ? null : control(value, path)), signal);
+    this.agentless = answer === null;
+    return answer;
+  }
+
+  /** Returns the dashboards that users of the server keep. */
+  boards(signal?: AbortSignal): Promise<Board[]> {
+    return this.requestAt("dashboards", `api/${BOARDS}`, whole, boards, signal);
+  }
+
+  /** Keeps a new dashboard, or changes the one with the ID. */
+  async keep(id: string, kept: Pick<Board, "title" | "panels"> & { version?: number }): Promise<Board> {
+    return board(await this.changed(BOARDS, id, kept), "dashboard");
   }
 
   /**
-   * Makes a silence or switches something on, or without something to add ends that with the ID. Returns why this failed, or an
-   * empty text.
+   * Makes a silence or switches something on, or without something to add ends that with the ID, or deletes that dashboard.
+   * Returns why this failed, or an empty text.
    */
-  async change(list: "findings/silences" | "control", id: string, added?: object): Promise<string> {
+  async change(list: "findings/silences" | "control" | typeof BOARDS, id: string, added?: object): Promise<string> {
     try {
-      const response = await this.fetch(`api/${list}${id && `/${id}`}`, {
+      await this.changed(list, id, added);
+      return "";
+    } catch (thrown) {
+      return asApiError(thrown).message;
+    }
+  }
+
+  /** Adds something to a list, replaces what has the ID, or without something to add removes that. Returns the answer. */
+  private async changed(list: string, id: string, added?: object): Promise<unknown> {
+    let response;
+    try {
+      response = await this.fetch(`api/${list}${id && `/${id}`}`, {
         signal: AbortSignal.timeout(this.timeoutSeconds * 1000),
         ...(added
-          ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(added) }
+          ? { method: id === "" ? "POST" : "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(added) }
           : { method: "DELETE" }),
       });
-      if (response.ok) return "";
-      const { error } = object(parse(response, await response.text()), "answer");
-      return String(error);
-    } catch (thrown) {
-      return (thrown instanceof ApiError ? thrown : unreachable()).message;
+    } catch {
+      throw unreachable();
     }
+    const written = await response.text();
+    const answer = written === "" ? {} : object(parse(response, written), "answer");
+    if (!response.ok) throw new ApiError("query", String(answer["error"]), "");
+    return answer;
   }
 
   private request<T>(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The URL parameters of single pages: the sides of Compare and the queries of Explore. All are bounded. Invalid ones
+// The URL parameters of single pages: the sides of Compare, the queries of Explore and the kept dashboard. All are bounded. Invalid ones
 // are ignored.
 import { parseDuration } from "./time";
 import { isUnit, type Unit } from "./units";
@@ -36,6 +36,8 @@ interface ExploreParams {
 export interface PageParams {
   compare?: CompareParams | undefined;
   explore?: ExploreParams | undefined;
+  /** The ID of the kept dashboard that is shown. */
+  board?: string | undefined;
 }
 
 export const NO_COMPARE: CompareParams = { a: "", b: "", nodeA: "", nodeB: "", offset: 0, per: "", perB: "" };
@@ -71,11 +73,12 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
     const units = withoutEnd(params.getAll("unit").slice(0, exprs.length).map((text) => (isUnit(text) ? text : "")));
     return exprs.length > 0 || show !== NO_EXPLORE.show ? { explore: { exprs, show, ...(units.length > 0 ? { units } : {}) } } : {};
   }
-  return {};
+  const board = page === "dashboards" ? cut(params.get("id")) : "";
+  return board === "" ? {} : { board };
 }
 
 /** Adds the parameters of the current page. Those of other pages are not in its address. */
-export function formatPageParams(page: string, { compare, explore }: PageParams, params: URLSearchParams): void {
+export function formatPageParams(page: string, { compare, explore, board }: PageParams, params: URLSearchParams): void {
   if (page === "compare" && compare) {
     const { a, b, nodeA, nodeB, offset, per, perB } = compare;
     for (const [key, value] of Object.entries({ a, anode: nodeA, b, bnode: nodeB, offset: offset > 0 ? formatDuration(offset) : "", per, perb: perB })) {
@@ -87,6 +90,7 @@ export function formatPageParams(page: string, { compare, explore }: PageParams,
     if (explore.show !== NO_EXPLORE.show) params.set("show", explore.show);
     for (const unit of withoutEnd(explore.units ?? [])) params.append("unit", unit);
   }
+  if (page === "dashboards" && board) params.set("id", board);
 }
 
 /** Removes empty texts at the end. */

@@ -25,6 +25,7 @@ describe("the URL", () => {
   it.each<Partial<ViewState>>([
     { page: "system", workloads: ["redis-server"], range: "15m" },
     { page: "status", live: false },
+    { page: "dashboards", board: "redis-p99-2" },
     { page: "containers", workloads: ["e5e5e5e5e5e5"] },
     { page: "infrastructure", workloads: ["kept"], range: "1h" },
     { workloads: ["a,b & c", "nginx.service", "ü"], range: "7d" },

@@ -18,6 +18,7 @@ import { Tee } from "./Tee";
 
 const Workload = lazyPage(() => import("./Workload").then((m) => m.Workload));
 const Compare = lazyPage(() => import("./Compare").then((m) => m.Compare));
+const Dashboards = lazyPage(() => import("./Explore").then((m) => m.Dashboards));
 const Explore = lazyPage(() => import("./Explore").then((m) => m.Explore));
 
 const HEADLINE: Readonly<Record<PageId, string>> = {
@@ -31,6 +32,7 @@ const HEADLINE: Readonly<Record<PageId, string>> = {
   compare: "Compare: two workloads, or two times of one",
   explore: "Explore: queries in PromQL",
   status: "Status of teescope",
+  dashboards: "Dashboards",
 };
 
 export function App() {
@@ -68,6 +70,7 @@ export function App() {
         {page === "compare" && <Compare />}
         {page === "explore" && <Explore />}
         {page === "status" && <Status />}
+        {page === "dashboards" && <Dashboards />}
       </main>
     </>
   );

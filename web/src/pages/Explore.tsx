@@ -11,10 +11,13 @@ import type { Unit } from "../lib/units";
 import { allFilters } from "../lib/url";
 import { ViewLink } from "../lib/ViewLink";
 import { type Loaded, useRequest, useShown } from "../panels/use-data";
+import { Keep } from "./explore/Keep";
 import { QueryEditor } from "./explore/QueryEditor";
 import { Result } from "./explore/Result";
 import { Segmented } from "./shell/Segmented";
 import "../styles/explore.css";
+
+export { Dashboards } from "./Dashboards"; // both draw results of queries, and load together
 
 const SHOW_TITLE: Readonly<Record<ExploreShow, string>> = { chart: "Chart over the range", table: "Table at its end" };
 
@@ -112,7 +115,7 @@ export function Explore() {
         {allFilters(view).length > 0 && <p class="aside">The filters do not apply to these queries: they run as written.</p>}
         {metrics.error && <p class="panel-notice">No names to complete with: {metrics.error.message}</p>}
       </form>
-      {exprs.length === 0 && <Examples />}
+      {exprs.length === 0 ? <Examples /> : <Keep key={exprs.join("\u0000")} exprs={exprs} units={units} show={show} />}
       {exprs.map((expr, i) => (
         <Result
           key={`${i} ${expr}`}

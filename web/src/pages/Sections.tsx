@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sections of panels, each with a heading and a grid.
+// Sections of panels, each with a heading and a grid. Panels that cannot have data are one line each, below the others.
 import { AnyPanel } from "../panels/AnyPanel";
 import type { Section } from "../panels/types";
+import { Folded } from "./Folded";
+import { useAbsent } from "./use-absent";
 
 export function Sections({ sections }: { sections: readonly Section[] }) {
+  const absent = useAbsent(sections.flatMap((s) => s.panels));
   return (
     <>
-      {sections.map((section) => (
-        <section key={section.id} aria-labelledby={`section-${section.id}`}>
-          <h2 id={`section-${section.id}`}>{section.title}</h2>
-          <div class={`grid ${section.panels.length % 3 === 0 ? "grid-threes" : "grid-pairs"}`}>
-            {section.panels.map((def) => (
-              <AnyPanel key={def.id} def={def} />
-            ))}
-          </div>
-        </section>
-      ))}
+      {sections.map((section) => {
+        const drawn = section.panels.filter((def) => !absent.has(def.id));
+        return (
+          <section key={section.id} aria-labelledby={`section-${section.id}`}>
+            <h2 id={`section-${section.id}`}>{section.title}</h2>
+            <div class={`grid ${section.panels.length % 3 === 0 && drawn.length !== 2 ? "grid-threes" : "grid-pairs"}`}>
+              {drawn.map((def) => (
+                <AnyPanel key={def.id} def={def} />
+              ))}
+              {section.panels
+                .filter((def) => absent.has(def.id))
+                .map((def) => (
+                  <Folded key={def.id} def={def} />
+                ))}
+            </div>
+          </section>
+        );
+      })}
     </>
   );
 }

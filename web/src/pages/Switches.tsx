@@ -5,14 +5,11 @@
 import { useState } from "preact/hooks";
 import type { Change } from "../api/control";
 import { useSession } from "../lib/session";
-import { useStore } from "../lib/store";
 import { formatClock, formatSpan, zoneName } from "../lib/time";
 import { claimed, stated } from "../lib/words";
-import { useRequest } from "../panels/use-data";
+import { useControl } from "./use-control";
 import { switchesRefusal } from "./workload-facts";
 
-/** Seconds between two looks at what is on. */
-const EVERY_SECONDS = 2;
 const LENGTHS = [60, 600, 3600];
 /** A reason that fits into the agent's limit of bytes in any language. */
 const MOST_REASON = 64;
@@ -27,8 +24,7 @@ export function Switches({ name, node }: { name: string; node: string }) {
   const session = useSession();
   const [done, setDone] = useState("");
   const [sent, setSent] = useState(0);
-  const tick = Math.floor(useStore(session.now) / EVERY_SECONDS);
-  const { value, error } = useRequest((s, signal) => s.client.control(signal), `control ${sent}`, String(tick), true);
+  const { value, error } = useControl(sent);
   const change = async (id: string, added?: object): Promise<void> => {
     setDone("");
     const failed = await session.client.change("control", id, added);

@@ -78,3 +78,18 @@ export function switchesRefusal(control: Control | null, name: string, node: str
   if (!control.allowed) return "The agent allows no changes. To allow them, start it with --control.enabled, or set control.enabled in its configuration.";
   return "";
 }
+
+/**
+ * Returns the change that switches something on for the shown workloads and machines, or undefined if this agent cannot: it
+ * allows no changes, watches another machine, or a watch has no single workload.
+ */
+export function switchable(
+  control: Control, kind: "timing" | "watch", workloads: readonly string[], nodes: readonly string[], seconds: number,
+): { kind: string; rule?: string; seconds: number } | undefined {
+  const [name, second] = workloads;
+  const elsewhere = nodes.length > 1 || (control.machine !== "" && nodes[0] !== undefined && nodes[0] !== control.machine);
+  if (!control.allowed || elsewhere) return undefined;
+  const length = Math.min(seconds, control.max_seconds);
+  if (kind === "timing") return { kind, seconds: length };
+  return name === undefined || second !== undefined ? undefined : { kind, rule: `workload=${name}`, seconds: length };
+}

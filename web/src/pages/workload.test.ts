@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { InstantSample } from "../api/types";
 import { WORKLOAD } from "../panels/dashboards/workload";
-import { readIdentity, sinceText, switchesRefusal, teeSeries } from "./workload-facts";
+import { readIdentity, sinceText, switchable, switchesRefusal, teeSeries } from "./workload-facts";
 
 const sample = (metric: Record<string, string>, value = 1): InstantSample => ({ metric, value: [0, value] });
 
@@ -52,5 +52,15 @@ describe("what switches more on", () => {
   it("quotes a name that a shell would run", () => {
     expect(switchesRefusal(null, "nginx@1.service", "")).toMatch(/watch workload=nginx@1\.service --for 10m$/);
     expect(switchesRefusal(null, "$(reboot);'`", "")).toContain(`watch 'workload=$(reboot);'\\''\`' --for 10m`);
+  });
+
+  it("offers only what this agent can switch on for the shown workload", () => {
+    const of = { allowed: true, machine: "here", max_seconds: 300, changes: [] };
+    expect(switchable(of, "timing", [], ["here"], 600)).toEqual({ kind: "timing", seconds: 300 });
+    expect(switchable(of, "watch", ["w"], ["here"], 60)).toEqual({ kind: "watch", rule: "workload=w", seconds: 60 });
+    expect(switchable(of, "watch", ["w"], [], 60)).toBeDefined();
+    for (const workloads of [[], ["w", "v"]]) expect(switchable(of, "watch", workloads, ["here"], 60)).toBeUndefined();
+    for (const nodes of [["there"], ["here", "there"]]) expect(switchable(of, "timing", [], nodes, 60)).toBeUndefined();
+    expect(switchable({ ...of, allowed: false }, "timing", [], ["here"], 60)).toBeUndefined();
   });
 });

@@ -104,7 +104,11 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
       <div class="panel-body">
         {state === "ready" && children}
         {state === "loading" && <p class="panel-message loading">Loading data…</p>}
-        {state === "empty" && <EmptyMessage empty={def.empty} />}
+        {state === "empty" && (
+          <div class="panel-message">
+            <WhyEmpty empty={def.empty} />
+          </div>
+        )}
         {state === "error" && error && (
           <div class="panel-message" role="alert">
             <p>{error.message}</p>
@@ -124,10 +128,11 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
   );
 }
 
-function EmptyMessage({ empty }: { empty: Empty }) {
+/** Says why there is no data, and what would change that. */
+export function WhyEmpty({ empty }: { empty: Empty }) {
   const reason = useEmptyReason(empty.probe);
   return (
-    <div class="panel-message">
+    <>
       <p>{empty.text}</p>
       {empty.flag !== undefined && (
         <p class="advice">
@@ -135,7 +140,7 @@ function EmptyMessage({ empty }: { empty: Empty }) {
         </p>
       )}
       {reason !== undefined && <p class="advice">{reason}</p>}
-    </div>
+    </>
   );
 }
 

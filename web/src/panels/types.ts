@@ -26,6 +26,8 @@ export interface Empty {
   flag?: string;
   /** A regular expression of probes whose state explains the missing data. */
   probe?: string;
+  /** What an agent that allows changes can switch on for a while to get the data. */
+  switch?: "timing" | "watch";
 }
 
 /** A value that is a warning or bad: a line in a chart, a mark on a gauge. */

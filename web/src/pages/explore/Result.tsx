@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The result of one query: a chart over the time range, or a table at its end.
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError } from "../../api/errors";
 import { assignSlots } from "../../lib/colour";
@@ -39,15 +40,20 @@ interface ResultProps {
   show: ExploreShow;
   /** Empty for the inferred unit. */
   chosenUnit: Unit | "";
-  onUnit: (unit: Unit | "") => void;
-  onError: (error: ApiError | undefined) => void;
+  /** Absent where the unit cannot be chosen. */
+  onUnit?: (unit: Unit | "") => void;
+  onError?: (error: ApiError | undefined) => void;
+  /** The title, where it is not the query. */
+  title?: string;
+  /** Links and buttons of the panel. */
+  tools?: ComponentChildren;
 }
 
-export function Result({ index, expr, show, chosenUnit, onUnit, onError }: ResultProps) {
+export function Result({ index, expr, show, chosenUnit, onUnit, onError, title, tools }: ResultProps) {
   const { interval } = useShown();
   const loaded = useAnswer(expr, show);
   useEffect(() => {
-    onError(loaded.stale ? undefined : loaded.error);
+    onError?.(loaded.stale ? undefined : loaded.error);
   }, [loaded.error, loaded.stale]);
   const head = `result-${index}`;
   const ownUnit = useMemo(() => inferUnit(expr), [expr]);
@@ -59,14 +65,15 @@ export function Result({ index, expr, show, chosenUnit, onUnit, onError }: Resul
     <section class="panel panel-lines" aria-labelledby={head} aria-busy={state === "loading"} data-panel={head} data-state={state} data-stale={loaded.stale ? "" : undefined}>
       <header class="panel-head">
         <h3 id={head}>
-          <code>{expr}</code>
+          {title ?? <code>{expr}</code>}
         </h3>
         <p class="unit">{value && noteOf(value, interval)}</p>
-        <UnitChoice own={ownUnit} chosen={chosenUnit} onChoose={onUnit} label={`Unit of query ${index + 1}`} />
+        {onUnit && <UnitChoice own={ownUnit} chosen={chosenUnit} onChoose={onUnit} label={`Unit of query ${index + 1}`} />}
+        {tools}
       </header>
       {error && value && <p class="panel-notice">{error.message} The findings shown are older.</p>}
       {state === "loading" && <p class="panel-message">Loading data…</p>}
-      {state === "error" && <p class="panel-message">{error?.kind === "query" ? "The server refused the query. The reason is shown below the query." : error?.message}</p>}
+      {state === "error" && <p class="panel-message">{error?.kind === "query" && onError ? "The server refused the query. The reason is shown below the query." : error?.message}</p>}
       {state === "empty" && (
         <div class="panel-message">
           <p>No series: the query is valid, but nothing matches it in this time range.</p>

@@ -24,6 +24,7 @@ const PAGE_TITLE: Readonly<Record<PageId, string>> = {
   compare: "Compare",
   explore: "Explore",
   status: "Status",
+  dashboards: "Dashboards",
 };
 
 export function Header() {

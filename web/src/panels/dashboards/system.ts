@@ -49,7 +49,7 @@ export const SYSTEM: readonly Section[] = [
         queries: [{ expr: "sum by (syscall) ($rate(teescope_syscall_seconds_total{$workloads}[$window]))", legend: "{{syscall}}" }],
         top: 10,
         help: "Time between entry and exit, summed over threads, per second of wall time. Waiting is included: an idle server spends its time in epoll_wait.",
-        empty: { text: "Time in system calls is not measured. It needs a second probe on each call and is therefore off by default.", flag: "--syscalls.time" },
+        empty: { text: "Time in system calls is not measured. It needs a second probe on each call and is therefore off by default.", flag: "--syscalls.time", switch: "timing" },
       },
       {
         id: "syscall-duration",
@@ -79,7 +79,7 @@ export const SYSTEM: readonly Section[] = [
         ],
         top: 10,
         help: "Counted for watched processes only. EAGAIN on a non-blocking socket means that there is nothing to read; servers see it often.",
-        empty: { text: "No error was counted. Errors are counted for watched processes only: either no process is watched, or no call failed.", flag: "--watch comm=redis-server" },
+        empty: { text: "No error was counted. Errors are counted for watched processes only: either no process is watched, or no call failed.", flag: "--watch comm=redis-server", switch: "watch" },
       },
       {
         id: "syscall-shares",

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package own
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/inputfile"
+)
+
+// Bounds of a [Store]. Each answer with all dashboards is about as large as the file.
+const (
+	maxDashboards = 100
+	maxFile       = 1 << 20 // bytes
+)
+
+const fileVersion = 1
+
+type content struct {
+	Version    int         `json:"version"`
+	Dashboards []Dashboard `json:"dashboards"`
+}
+
+var (
+	// ErrUnknown is the error for an ID that no dashboard has.
+	ErrUnknown = errors.New("there is no dashboard with this ID")
+	// ErrChanged is the error of a change of an older version.
+	ErrChanged = errors.New("somebody else has changed the dashboard meanwhile: load it again, and repeat the change")
+	// ErrFull is the error when there is no room for a dashboard.
+	ErrFull = fmt.Errorf("there is room for %d dashboards and %d MiB: delete those that are no longer needed", maxDashboards, maxFile>>20)
+	// ErrNotStored is the error of a change that could not be written. It has no effect.
+	ErrNotStored = errors.New("the dashboards could not be written")
+)
+
+// Store keeps dashboards, and writes each change to a file before it takes effect. Its methods are safe for concurrent use.
+type Store struct {
+	path string
+
+	mu  sync.Mutex
+	all []Dashboard // in the order in which they were made
+}
+
+// Open reads the dashboards from a file, which need not exist. With an empty path nothing is stored. The store can be used
+// even if there is an error: a file that cannot be parsed is renamed, and the store has no dashboards.
+func Open(path string) (*Store, error) {
+	s := &Store{path: path}
+	if path == "" {
+		return s, nil
+	}
+	data, err := inputfile.ReadOwn(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		all, failed := parse(data)
+		if err = failed; err == nil {
+			s.all = all
+			return s, nil
+		}
+	}
+	aside := path + ".bad"
+	if e := os.Rename(path, aside); e != nil {
+		aside = path
+	}
+	return s, fmt.Errorf("the kept dashboards cannot be read, so there are none; the file is %s: %w", aside, err)
+}
+
+// parse parses a file. Any invalid entry is an error, because then others may be wrong too.
+func parse(data []byte) ([]Dashboard, error) {
+	var c content
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, err
+	}
+	if c.Version != fileVersion {
+		return nil, fmt.Errorf("its version is %d instead of %d", c.Version, fileVersion)
+	}
+	return c.Dashboards, Check(c.Dashboards)
+}
+
+// Check returns what is wrong with the first wrong one of all dashboards of a file or of a server, or nil.
+func Check(all []Dashboard) error {
+	if len(all) > maxDashboards {
+		return fmt.Errorf("there are %d dashboards; the maximum is %d", len(all), maxDashboards)
+	}
+	seen := map[string]bool{}
+	for _, d := range all {
+		if err := d.check(); err != nil {
+			return fmt.Errorf("dashboard %q: %w", d.ID, err)
+		}
+		if seen[d.ID] || !isID.MatchString(d.ID) {
+			return fmt.Errorf("dashboard %q: the ID is not unique, or not lower-case letters, digits and hyphens", d.ID)
+		}
+		seen[d.ID] = true
+	}
+	return nil
+}
+
+// isID matches the form of an ID. IDs are parts of addresses and of file names.
+var isID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,26}$`)
+
+// List returns all dashboards, the oldest first.
+func (s *Store) List() []Dashboard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// Get returns a dashboard, or [ErrUnknown].
+func (s *Store) Get(id string) (Dashboard, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.find(id); i >= 0 {
+		return s.all[i], nil
+	}
+	return Dashboard{}, ErrUnknown
+}
+
+func (s *Store) find(id string) int {
+	return slices.IndexFunc(s.all, func(d Dashboard) bool { return d.ID == id })
+}
+
+// Add keeps a new dashboard, and returns it with its ID.
+func (s *Store) Add(d Dashboard, now time.Time) (Dashboard, error) {
+	if err := d.check(); err != nil {
+		return Dashboard{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) >= maxDashboards {
+		return Dashboard{}, ErrFull
+	}
+	first := slug(d.Title)
+	d.ID = first
+	for n := 2; s.find(d.ID) >= 0; n++ { // ends, because the number of dashboards is limited
+		d.ID = first + "-" + strconv.Itoa(n)
+	}
+	d.Version, d.ChangedAt = 1, now.UTC()
+	return d, s.replace(append(slices.Clone(s.all), d))
+}
+
+// Change replaces the title and the panels of a dashboard. The version must be the present one.
+func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
+	if err := d.check(); err != nil {
+		return Dashboard{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(d.ID)
+	if i < 0 {
+		return Dashboard{}, ErrUnknown
+	}
+	if s.all[i].Version != d.Version {
+		return Dashboard{}, ErrChanged
+	}
+	d.Version, d.ChangedAt = d.Version+1, now.UTC()
+	changed := slices.Clone(s.all)
+	changed[i] = d
+	return d, s.replace(changed)
+}
+
+// Delete removes a dashboard.
+func (s *Store) Delete(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(id)
+	if i < 0 {
+		return ErrUnknown
+	}
+	return s.replace(slices.Delete(slices.Clone(s.all), i, i+1))
+}
+
+// replace writes the dashboards, and then uses them.
+func (s *Store) replace(all []Dashboard) error {
+	data, err := json.Marshal(content{Version: fileVersion, Dashboards: all})
+	if err == nil && len(data) > maxFile {
+		return ErrFull
+	}
+	if err == nil && s.path != "" {
+		err = atomicfile.Write(s.path, data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	s.all = all
+	return nil
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the agent of this server measures for a while.
+import type { Control } from "../api/control";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { type Loaded, useRequest } from "../panels/use-data";
+
+/** Seconds between two looks at what is on. */
+const EVERY_SECONDS = 2;
+
+/** Asks again and again; at once when the number of changes grows. */
+export function useControl(changes: number): Loaded<Control | null> {
+  const tick = Math.floor(useStore(useSession().now) / EVERY_SECONDS);
+  return useRequest((s, signal) => s.client.control(signal), `control ${changes}`, String(tick), true);
+}
