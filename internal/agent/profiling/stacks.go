@@ -36,9 +36,6 @@ func (s *Sampler) SetCode(p Process, all []Code) error {
 	return s.object.Map("unwound").Put(keyOf(p), &value)
 }
 
-// ForgetCode makes room for another process.
-func (s *Sampler) ForgetCode(p Process) error { return s.object.Map("unwound").Delete(keyOf(p)) }
-
 func keyOf(p Process) processKey {
 	return processKey{Start: uint64(p.Start), Image: p.Image, TGID: uint32(p.PID)}
 }

@@ -255,6 +255,9 @@ func (r *run) finish() error {
 	if r.recording.Kept() == 0 {
 		return r.nothing()
 	}
+	if r.tables != nil && r.tables.Full() {
+		r.progress.Line("the tables for stacks are full: those of some programs were found by frame pointers, record fewer processes")
+	}
 	r.about.Tallies = r.sampler.Tallies()
 	out, _ := r.recording.Profile(r.about)
 	if err := out.CheckValid(); err != nil {
