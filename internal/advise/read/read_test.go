@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// helloWorld is the example of Gramine's guide, "Enabling per-thread and process-wide SGX stats".
+// helloWorld is the example of Gramine's guide, "Enabling SGX enclave stats".
 const helloWorld = `Hello world (helloworld)!
 ----- SGX stats for thread 87219 -----
 # of EENTERs:        224
@@ -329,6 +329,7 @@ func TestConfig(t *testing.T) {
 			Runtime: "SCONE", Memory: 64 << 20, Key: "SCONE_HEAP", SCONE: SCONE{Queues: 4, Slots: 256, SSpins: 100, ESpins: 10000},
 		},
 		"Q 2\nH 1073741824\ne -1 0 0\ne -1 1 0\ns -1 0 0\ns -1 1 0\ns -1 1 0\n": {Runtime: "SCONE", Memory: 1 << 30, Key: "SCONE_HEAP", Threads: 2, SCONE: SCONE{Queues: 2, Outside: 3}},
+		"Q 1\nN 5\ne 0 0 0\ns 1 0 0\n":                                          {Runtime: "SCONE", Threads: 1, SCONE: SCONE{Queues: 1, Outside: 1, SSpins: 5}},
 		"Q 2\nSCONE_QUEUES=\"8\"\nSCONE_TCS=8\nSCONE_HEAP=2G\nSCONE_MODE=SIM\n": {Runtime: "SCONE", Memory: 2 << 30, Key: "SCONE_HEAP", Threads: 8, SCONE: SCONE{Queues: 8, Simulated: true}},
 	} {
 		if c, err := ParseConfig([]byte(text)); err != nil || c != want {

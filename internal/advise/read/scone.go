@@ -14,10 +14,10 @@ import (
 // SCONE are the settings of SCONE's asynchronous system calls (https://sconedocs.github.io/SCONE_ENV/). 0 is not set.
 type SCONE struct {
 	Queues    uint64 // pairs of queues for system calls and their results
-	Slots     uint64 // system calls that may be under way at once
-	Outside   uint64 // threads that make system calls, if the configuration file lists them
-	SSpins    uint64 // how often such a thread polls its queue before it sleeps
-	ESpins    uint64 // how often a thread in the enclave polls before it leaves the enclave
+	Slots     uint64 // length of a queue: more than the threads of the application
+	Outside   uint64 // threads that make system calls (sthreads), if the configuration file lists them
+	SSpins    uint64 // how often a thread in the enclave (ethread) without work pauses before it sleeps
+	ESpins    uint64 // printed by SCONE with its default, but not documented
 	Simulated bool   // there is no enclave
 }
 
@@ -54,7 +54,8 @@ var sconeLine = regexp.MustCompile(`(?m)^(?:export )?(SCONE_[A-Z_]+)=|^Q [0-9]`)
 
 func isSCONE(text string) bool { return sconeLine.MatchString(text) }
 
-// parseSCONE reads variables, or a configuration file: one command of one letter a line. Variables have precedence.
+// parseSCONE reads variables, or a configuration file: one command of one letter a line. Variables have precedence. The commands
+// e and s have three numbers: the core or -1, the queue, and 0.
 func parseSCONE(text string) (Config, error) {
 	file, variables := Config{Runtime: "SCONE"}, make(map[string]string)
 	for n, line := range lines(text) {
@@ -72,6 +73,8 @@ func parseSCONE(text string) (Config, error) {
 			err = file.scone(sconeQueues, fields[1])
 		case "H":
 			err = file.scone(sconeHeap, fields[1])
+		case "N":
+			err = file.scone(sconeSSpins, fields[1])
 		case "e": // a thread in the enclave
 			file.Threads++
 		case "s": // a thread outside
@@ -93,6 +96,9 @@ func parseSCONE(text string) (Config, error) {
 	}
 	if c.SCONE.Queues == 0 {
 		c.SCONE.Queues = file.SCONE.Queues
+	}
+	if c.SCONE.SSpins == 0 {
+		c.SCONE.SSpins = file.SCONE.SSpins
 	}
 	c.SCONE.Outside = file.SCONE.Outside
 	return c, nil

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	keyFiles = "sys.fds.limit"
+	keyFiles     = "sys.fds.limit"
+	sectionFiles = "Limit on open file descriptors"
 	// leastFiles is the default of sys.fds.limit. Documented (manifest syntax).
 	leastFiles = 900
 	// filesShare is the share of descriptors in use from which the limit is near. Proposed (rule 37 of the advisor).
@@ -59,10 +60,10 @@ func slotsInUse(f *advise.Facts) *advise.Advice {
 
 func openFiles() advise.Rule {
 	return advise.Rule{
-		ID: "open-files", Title: "most file descriptors are in use", Section: sectionSyntax + keyFiles,
+		ID: "open-files", Title: "most file descriptors are in use", Section: sectionSyntax + sectionFiles,
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Running}},
 		Signal: "open files, sockets and pipes of a running process against `" + keyFiles + "`", Threshold: "80 %",
-		Source: "proposed; " + sectionSyntax + keyFiles + ": 900 is the default", Advice: "a higher limit",
+		Source: "proposed; " + sectionSyntax + sectionFiles + ": 900 is the default, and RLIMIT_NOFILE of the application", Advice: "a higher limit",
 		NotWhen: []string{"many files of the host are Gramine's own: the application sees those that it has opened"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			v := f.Manifest.Get(keyFiles)

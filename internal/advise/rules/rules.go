@@ -16,14 +16,14 @@ import (
 
 // Sections of Gramine's guide, "Performance tuning and analysis", and of its manifest syntax.
 const (
-	sectionStats     = "Enabling per-thread and process-wide SGX stats"
+	sectionStats     = "Enabling SGX enclave stats"
 	sectionOCALLs    = "Effects of system calls / ocalls"
 	sectionExitless  = "Exitless feature"
 	sectionProcesses = "Multi-process workloads"
 	sectionMachine   = "Choice of SGX machine"
 	sectionMalloc    = "Glibc malloc tuning"
 	sectionOther     = "Other considerations"
-	sectionFeatures  = "Optional CPU features (AVX, AVX512, MPX, PKRU, AMX)"
+	sectionFeatures  = "Optional CPU features (AVX, AVX512, AMX, MPX, PKRU)"
 	sectionThreads   = "Multi-threaded workloads"
 	sectionSyntax    = "Manifest syntax: "
 	sectionSCONE     = "SCONE, Environment variables"

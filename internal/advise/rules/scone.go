@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// sspins and espins are SCONE's defaults, as it prints them with SCONE_VERSION=1.
+	// sspins and espins are SCONE's defaults. Documented: the output with SCONE_VERSION=1. What SCONE_ESPINS does is not
+	// documented; that it is the polling of threads in the enclave is assumed.
 	sspins, espins = 100, 10_000
 	// manySpins is how often the default is a lot. Proposed.
 	manySpins = 100
@@ -33,7 +34,7 @@ func sconeQueues() advise.Rule {
 		ID: "scone-queues", Title: "SCONE has more queues or threads outside than there are CPUs", Section: sectionSCONE,
 		Needs:  [][]advise.Input{{advise.Config, advise.CPUs}},
 		Signal: "`SCONE_QUEUES`, and Q and the lines s of SCONE's configuration file, against online CPUs", Threshold: "more than CPUs",
-		Source: "proposed; " + sconeSource + ": threads in the enclave and outside serve each queue", Advice: "at most as many queues as CPUs",
+		Source: "proposed; " + sconeSource + ": threads in the enclave and outside serve each queue; one thread in the enclave for each core, and one outside for each of them", Advice: "at most as many queues as CPUs",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			s := scone(f)
 			cpus, ok := f.Machine.CPUs()
@@ -59,14 +60,14 @@ func sconeSlots() advise.Rule {
 		ID: "scone-slots", Title: "SCONE has no slot for the system call of each thread", Section: sectionSCONE,
 		Needs:  [][]advise.Input{{advise.Config, advise.Scaling}},
 		Signal: "`SCONE_SLOTS` against the largest number of threads of --scaling", Threshold: "no more slots than threads",
-		Source: sconeSource + ": more slots than threads of the application", Advice: "more slots than threads",
+		Source: sconeSource + ": larger than the maximum number of threads of the application (lthreads)", Advice: "more slots than threads",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			s := scone(f)
 			most := f.Scaling[len(f.Scaling)-1].Threads // they ascend
 			if s == nil || s.Slots == 0 || float64(s.Slots) > most {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Possible, "Each thread of the application needs a slot while it makes a system call. Without one it waits for the call of another thread.")
+			a := configured(analysis.Info, analysis.Possible, "The queues of system calls must have more slots than the application has threads.")
 			a.Seen = []advise.Seen{seen("SCONE_SLOTS", float64(s.Slots), "1", f.ConfigFile), seen("threads", most, "1", f.ScalingFile)}
 			a.Do = []string{fmt.Sprintf("set SCONE_SLOTS to more than %.0f", most)}
 			return a
@@ -79,7 +80,7 @@ func sconeSpins() advise.Rule {
 		ID: "scone-spins", Title: "SCONE's threads poll for long before they sleep", Section: sectionSCONE,
 		Needs:  [][]advise.Input{{advise.Config}},
 		Signal: "`SCONE_SSPINS` and `SCONE_ESPINS`", Threshold: "100 times the defaults of 100 and 10,000",
-		Source: "proposed; " + sconeSource + ": how often threads outside and inside poll before they sleep", Advice: "fewer spins",
+		Source: "proposed; " + sconeSource + ": a thread in the enclave without work pauses SCONE_SSPINS times before it sleeps. SCONE_ESPINS is printed there and not described: that it is polling too is not verified", Advice: "fewer spins",
 		NotWhen: []string{"each thread has a CPU of its own, and latency matters more than CPU time"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			s := scone(f)
