@@ -127,6 +127,21 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	return series, nil
 }
 
+// LabelNames returns the names of the labels of all series that match a selector and have a sample shortly before a time. A
+// server may add names of older series.
+func (s *Source) LabelNames(ctx context.Context, match string, at time.Time) ([]string, error) {
+	names, warnings, err := s.api.LabelNames(ctx, []string{match}, at.Add(-5*time.Minute), at, v1.WithTimeout(s.server.Within()))
+	s.note(warnings)
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = string(n)
+	}
+	return all, nil
+}
+
 // labelsOf copies labels. Exporters choose their values, which may be shown on a terminal.
 func labelsOf(m model.Metric) map[string]string {
 	labels := make(map[string]string, len(m))

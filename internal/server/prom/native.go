@@ -23,6 +23,9 @@ var storedAsNative = map[string]bool{
 	"teescope_syscall_duration_seconds": true,
 }
 
+// StoresAsNative reports whether the database stores the classic histograms of a family as native ones, with one series each.
+func StoresAsNative(family string) bool { return storedAsNative[family] }
+
 // nativeAppender stores some classic histograms of agents as native ones with the same buckets: one series each. Rules and
 // panels query the classic series of the other histograms.
 //
