@@ -80,11 +80,16 @@ func RecordAgent(ctx context.Context, o Options) error {
 	return p.run(ctx)
 }
 
-// Server scrapes agents and runs storage, queries and the page until ctx ends.
+// Server scrapes agents and runs storage, queries and the page until ctx ends. With another database to ask, it runs the
+// analysis and the page only.
 func Server(ctx context.Context, o Options) error {
 	tuneMemory(o.Config.Memory.Limit, serverMemory)
 	p := newProgram(o)
-	if err := p.server(); err != nil {
+	compose := p.server
+	if o.Config.Query.URL != nil {
+		compose = p.elsewhere
+	}
+	if err := compose(); err != nil {
 		return err
 	}
 	p.confine(privilege.Server)
@@ -157,7 +162,7 @@ func (p *program) agent() {
 // confine adds the service that drops the privileges of the start. It must be added last.
 func (p *program) confine(role privilege.Role) {
 	drop := &privilegeDropper{role: role, wanted: p.Config.Sandbox, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, link: p.link, log: p.Log}
-	if p.web.API != nil {
+	if p.status != nil {
 		drop.dataDir = p.Config.DataDir
 	}
 	p.add(drop)
@@ -197,30 +202,29 @@ func (p *program) server() error {
 	p.web.Own = kept
 	p.add(db, evaluated.Hub, db.Reloader(), stored, kept)
 	p.cluster()
-	if c.Analysis.Enabled {
-		return p.analyse(db)
+	if !c.Analysis.Enabled {
+		return nil
 	}
-	return nil
+	analysed := findings.Options{
+		Source: db.Source().While(p.status.Stores), Name: p.host, Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"),
+		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub),
+	}
+	if p.local != nil {
+		analysed.Threads = p.local.Threads
+	}
+	return p.analyse(analysed)
 }
 
-// analyse adds the analysis of the database. It is initialised after the database and stops before it.
-func (p *program) analyse(db *prom.Server) error {
+// analyse adds the analysis of a database. It is initialised after the database and stops before it.
+func (p *program) analyse(o findings.Options) error {
 	c := p.Config
-	overrides, err := threshold.ParseAll(c.Analysis.Thresholds, rules.All())
-	if err != nil {
+	var err error
+	if o.Overrides, err = threshold.ParseAll(c.Analysis.Thresholds, rules.All()); err != nil {
 		return fmt.Errorf("analysis.thresholds: %w", err)
 	}
-	var threadList findings.ThreadList
-	if p.local != nil {
-		threadList = p.local.Threads
-	}
-	a := findings.New(findings.Options{
-		Threads: threadList, Instance: p.host,
-		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Limiter: rules.Limits(), Overrides: overrides, Interval: c.Analysis.Interval, Window: c.Analysis.Window,
-		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"),
-		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub),
-		Log: p.Log.With("part", "analysis"),
-	})
+	o.Instance, o.Rules, o.Limiter, o.Interval, o.Window = p.host, rules.All(), rules.Limits(), c.Analysis.Interval, c.Analysis.Window
+	o.Log = p.Log.With("part", "analysis")
+	a := findings.New(o)
 	p.collectors, p.web.Findings = append(p.collectors, a), a
 	p.add(a)
 	return nil

@@ -138,7 +138,11 @@ func (d *privilegeDropper) drop() error {
 	}
 	d.sandbox.Hold(sandbox.Capabilities)
 	d.log.Info("privileges dropped", "left", strings.Join(left, ","))
-	if err := d.try(sandbox.Landlock, func() error { return privilege.Landlock(d.role, prom.Directories(d.dataDir)) }); err != nil {
+	var writable []string
+	if d.dataDir != "" {
+		writable = prom.Directories(d.dataDir)
+	}
+	if err := d.try(sandbox.Landlock, func() error { return privilege.Landlock(d.role, writable) }); err != nil {
 		return err
 	}
 	return d.try(sandbox.Seccomp, func() error { return privilege.Seccomp(d.role) }) // last: the filter refuses the other mechanisms' system calls

@@ -153,6 +153,8 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 		}
 	}
 
+	askedByServer(t, real, at, workload, rule)
+
 	out, _, status := analyze(t, slices.Concat(window, moment, []string{"--server", s.addr, "--fail-on", "info"})...)
 	if status != 3 || !strings.Contains(out, "1. "+workload+" on ") || !strings.Contains(out, "Evidence") || strings.Contains(out, "\x1b") {
 		t.Errorf("--fail-on info ends with %d:\n%s", status, out)

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/teescope/teescope/internal/analysis/query"
-	"github.com/teescope/teescope/internal/cli/promapi"
+	"github.com/teescope/teescope/internal/analysis/query/promapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -81,7 +81,7 @@ func countLabels(ctx context.Context, db database, of string, at time.Time, metr
 		if label == model.MetricNameLabel {
 			continue
 		}
-		if !model.LabelName(label).IsValidLegacy() {
+		if !model.LegacyValidation.IsValidLabelName(label) {
 			absent = append(absent, fmt.Sprintf("the values of the label %q: its name cannot be written in older PromQL", label))
 			continue
 		}

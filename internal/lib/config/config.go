@@ -48,6 +48,7 @@ type Config struct {
 	DiscoveryConfigFile string
 	Kubernetes          Kubernetes
 	RemoteWrite         RemoteWrite
+	Query               Query
 	Scrape              []Endpoint
 	// ScrapeConfigFiles are the same for endpoints, as NAME=FILE.
 	ScrapeConfigFiles []string

@@ -80,7 +80,7 @@ type Log struct {
 
 // keys returns the table, in the order of the documentation.
 func keys() []*key {
-	return slices.Concat(mainKeys(), remoteWriteKeys(), rulesKeys(), alertingKeys(), []*key{pidNamespaceKey(), sandboxKey(), userKey(), logLevelKey(), logFormatKey()})
+	return slices.Concat(mainKeys(), remoteWriteKeys(), queryKeys(), rulesKeys(), alertingKeys(), []*key{pidNamespaceKey(), sandboxKey(), userKey(), logLevelKey(), logFormatKey()})
 }
 
 func mainKeys() []*key {

@@ -181,6 +181,10 @@ func (l *loader) flags() {
 // across checks conditions between keys, and between keys and the command.
 func (l *loader) across() {
 	l.scrapeConfigFiles()
+	if l.in.Command == Server && l.cfg.Query.URL != nil {
+		l.withoutDatabase()
+		return
+	}
 	if l.in.Command == Server && len(l.cfg.Targets)+len(l.cfg.Discovery)+len(l.cfg.Scrape) == 0 && !l.has("targets") && !l.has("discovery") && !l.has("scrape") {
 		l.problem(Origin{Kind: "flag", At: "--targets"}, "targets",
 			"the server needs at least one agent to scrape, for example --targets node1:9750")

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package elsewhere
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/remote"
+)
+
+// proxy serves a proxy for a database that a test defines.
+func proxy(t *testing.T, database http.HandlerFunc) string {
+	t.Helper()
+	behind := httptest.NewServer(database)
+	t.Cleanup(behind.Close)
+	s, err := remote.New("--query.url", behind.URL+"/base", remote.Access{}, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(New(s))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+func do(t *testing.T, method, url, body string) (status int, text string, err error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer secret")
+	req.Header.Set("Cookie", "a=b")
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if kind := resp.Header.Get("Content-Type"); kind != "application/json" {
+		t.Errorf("%s %s: the answer is %s", method, url, kind)
+	}
+	return resp.StatusCode, string(data), err
+}
+
+func TestOnlyReadingIsPassedOn(t *testing.T) {
+	asked := make(chan string, 1)
+	front := proxy(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" {
+			t.Error("the client's credentials are passed on")
+		}
+		_ = r.ParseForm()
+		asked <- r.Method + " " + r.URL.Path + " " + r.Form.Encode()
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = io.WriteString(w, "{}")
+	})
+	long := strings.Repeat("a", longURL)
+	for _, c := range []struct{ method, path, body, want string }{
+		{"GET", "query?query=up&time=1&dedup=false", "", "GET /base/api/v1/query query=up&time=1"},
+		{"POST", "query_range", "query=up&start=1&x=y", "GET /base/api/v1/query_range query=up&start=1"},
+		{"POST", "query", "query=" + long, "POST /base/api/v1/query query=" + long},
+		{"GET", "series?match[]=a&match[]=b", "", "GET /base/api/v1/series match%5B%5D=a&match%5B%5D=b"},
+		{"GET", "label/workload/values?limit=2", "", "GET /base/api/v1/label/workload/values limit=2"},
+		{"GET", "targets?state=active", "", "GET /base/api/v1/targets state=active"},
+	} {
+		status, text, err := do(t, c.method, front+"/api/v1/"+c.path, c.body)
+		if err != nil || status != 200 || text != "{}" {
+			t.Errorf("%s: %d %s %v", c.path, status, text, err)
+			continue
+		}
+		got, want := <-asked, strings.Fields(c.want)
+		for _, part := range want {
+			for _, one := range strings.Split(part, "&") {
+				if !strings.Contains(got, one) {
+					t.Errorf("%s: asked %s, want %s", c.path, got, c.want)
+				}
+			}
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: asked %s, want %s", c.path, got, c.want)
+		}
+	}
+	for path, want := range map[string]int{
+		"GET status/config": 404, "GET status/flags": 404, "POST admin/tsdb/delete_series": 404, "POST write": 404, "GET query/../status/config": 404,
+		"GET label/..%2fx/values": 404, "GET label/a%2fb/values": 404, "GET label//values": 404, "DELETE series": 405, "PUT query": 405, "POST targets": 405, "GET rules": 404, "GET ": 404,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if status, text, err := do(t, method, front+"/api/v1/"+path, ""); err != nil || status != want {
+			t.Errorf("%s %s: %d %s %v", method, path, status, text, err)
+		}
+	}
+	select {
+	case got := <-asked:
+		t.Errorf("passed on: %s", got)
+	default:
+	}
+}
+
+func TestOtherAnswersBecomeErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		status     int
+		kind, body string
+		want       int
+		says       string
+	}{
+		"an error of the API":   {400, "application/json", `{"error":"parse error"}`, 400, "parse error"},
+		"a page":                {200, "text/html", "<script>", 502, "is no Prometheus"},
+		"a password is needed":  {401, "text/plain", "no", 502, "requires a user"},
+		"a redirect":            {302, "text/plain", "", 502, "302"},
+		"an unknown path":       {404, "text/plain", "404", 404, "does not have this"},
+		"a busy database":       {503, "text/plain", "starting", 503, "starting"},
+		"too many requests":     {429, "application/json", "{}", 503, "429"},
+		"a failure of a server": {500, "application/json", "{}", 502, "500"},
+	} {
+		front := proxy(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.kind)
+			w.Header().Set("WWW-Authenticate", "Basic")
+			w.Header().Set("Location", "http://192.0.2.1/")
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		})
+		status, text, err := do(t, "GET", front+"/api/v1/query?query=up", "")
+		if err != nil || status != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d %s %v", name, status, text, err)
+		}
+	}
+}
+
+// An answer that is too long must not look complete, with and without a stated length.
+func TestLongAnswers(t *testing.T) {
+	front := proxy(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for range maxAnswer>>20 + 1 {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				return
+			}
+		}
+	})
+	if _, text, err := do(t, "GET", front+"/api/v1/query?query=up", ""); err == nil {
+		t.Errorf("%d bytes without an error", len(text))
+	}
+	front = proxy(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", "99999999")
+	})
+	if status, text, err := do(t, "GET", front+"/api/v1/query?query=up", ""); err != nil || status != 502 {
+		t.Errorf("%d %s %v", status, text, err)
+	}
+}
+
+func TestNoDatabase(t *testing.T) {
+	s, err := remote.New("--query.url", "http://127.0.0.1:1", remote.Access{}, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(New(s))
+	t.Cleanup(front.Close)
+	if status, text, err := do(t, "GET", front.URL+"/api/v1/query?query=up", ""); err != nil || status != 502 || !strings.Contains(text, "nothing listens on 127.0.0.1:1") {
+		t.Errorf("%d %s %v", status, text, err)
+	}
+}
