@@ -5,6 +5,7 @@
 package sgx
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,16 +18,17 @@ import (
 const window = 45
 
 // TestDiagnosis: within four windows the real binary finds what slows an enclave that pages, and then one that makes
-// OCALLs. It finds nothing at an idle enclave.
+// OCALLs. It finds nothing at an idle enclave. Then advice about their manifests is followed, and the machine counts the effect.
 func TestDiagnosis(t *testing.T) {
 	dir := t.TempDir()
 	run := os.Getenv("TESTBED")
 	if run == "" {
 		run = "../../testbed/run"
 	}
-	out, err := exec.Command(run, "-kernel", "6.12", "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", 2*epc),
+	out, err := exec.Command(run, "-kernel", "6.12", "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("EPC=%d", epc), "-env", fmt.Sprintf("MIB=%d", 2*epc),
 		"-env", fmt.Sprintf("WINDOW=%d", window), "-timeout", "15m", "-in", "testdata/diagnosis.sh", "-in", buildBinary(t),
-		"-to", dir, "-out", "paging.json", "-out", "chatty.json", "-out", "up.log", "-out", "analyze.log", "--", "sh", "diagnosis.sh").CombinedOutput()
+		"-to", dir, "-out", "paging.json", "-out", "chatty.json", "-out", "paging.advice", "-out", "chatty.advice",
+		"-out", "paging.counts", "-out", "chatty.counts", "-out", "up.log", "-out", "analyze.log", "--", "sh", "diagnosis.sh").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -36,6 +38,88 @@ func TestDiagnosis(t *testing.T) {
 		{"chatty", "ocall-bound", "measured"}, // with the measured cost of a crossing
 	} {
 		t.Run(c.workload, func(t *testing.T) { diagnosed(t, dir, c.workload, c.rule, c.confidence) })
+	}
+	t.Run("advice about paging", func(t *testing.T) { advisedPaging(t, dir) })
+	t.Run("advice about exits", func(t *testing.T) { advisedExits(t, dir) })
+}
+
+// advice is what teescope advise says of a manifest beside a workload.
+type advice struct {
+	Advice []struct {
+		Rule, Analyze string
+		Do            []string
+	}
+	WhatIf []struct {
+		Effects []struct{ Low, High float64 }
+		Risk    string
+	} `json:"what_if"`
+}
+
+// advised reads the advice about a workload, which has that of a rule about a finding.
+func advised(t *testing.T, dir, workload, rule, finding string) advice {
+	t.Helper()
+	var all advice
+	text := read(t, filepath.Join(dir, workload+".advice"))
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, read(t, filepath.Join(dir, "analyze.log")))
+	}
+	for _, a := range all.Advice {
+		if a.Rule == rule && a.Analyze == finding && len(a.Do) > 0 {
+			t.Logf("%s about %s: %q", rule, workload, a.Do)
+			return all
+		}
+	}
+	t.Fatalf("no advice of %s about %s:\n%s", rule, finding, text)
+	return all
+}
+
+// counts reads what the machine and the program counted with the old and with the new setting.
+func counts(t *testing.T, dir, workload string, n int) [2][]int {
+	t.Helper()
+	var both [2][]int
+	text := read(t, filepath.Join(dir, workload+".counts"))
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	if len(lines) != len(both) {
+		t.Fatalf("%q", text)
+	}
+	for i, line := range lines {
+		both[i] = make([]int, n)
+		to := make([]any, n)
+		for j := range to {
+			to[j] = &both[i][j]
+		}
+		if _, err := fmt.Sscan(string(line), to...); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	return both
+}
+
+// advisedPaging: the advice is a working set below the EPC. With twice the EPC, each access in turn loads a page; with half of
+// it, nearly none does.
+func advisedPaging(t *testing.T, dir string) {
+	advised(t, dir, "paging", "enclave-over-epc", "epc-thrashing")
+	c := counts(t, dir, "paging", 2)
+	before, after := float64(c[0][0])/float64(c[0][1]), float64(c[1][0])/float64(c[1][1])
+	t.Logf("pages loaded for each that is touched: %.3f of %d, then %.3f of %d", before, c[0][1], after, c[1][1])
+	if before < 0.5 || after > before/10 {
+		t.Errorf("the advice does not hold: %v", c)
+	}
+}
+
+// advisedExits: the advice is fewer calls, and then threads outside. With them an OCALL is no exit, which the machine counts
+// exactly: the exits that remain are the ends of ECALLs.
+func advisedExits(t *testing.T, dir string) {
+	a := advised(t, dir, "chatty", "ocalls", "ocall-bound")
+	if len(a.WhatIf) != 1 || len(a.WhatIf[0].Effects) < 2 || a.WhatIf[0].Effects[0].Low <= 0 || a.WhatIf[0].Risk == "" {
+		t.Errorf("what threads outside would save: %+v", a.WhatIf)
+	}
+	c := counts(t, dir, "chatty", 3)
+	t.Logf("exits, ECALLs, OCALLs: %v, then %v", c[0], c[1])
+	for i, want := range []int{c[0][1] + c[0][2], c[1][1]} {
+		if c[i][0] != want || c[i][2] != 1000 {
+			t.Errorf("%v: want %d exits for 1000 OCALLs", c[i], want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs in the virtual SGX machine: an enclave that is always idle, one that pages, and then one that mostly makes OCALLs.
-# They are analysed after one window of $WINDOW seconds, and after up to three more if there is no finding.
+# They are analysed after one window of $WINDOW seconds, and after up to three more if there is no finding. Then advice about
+# their manifests is followed, and the machine counts what that changes.
 set -u
 
 # A program with another name is another workload.
@@ -35,13 +36,62 @@ look() {
 # number prints a number of a program's report.
 number() { sed "s/.*\"$1\":\([0-9.]*\).*/\1/" cost.out; }
 
+# advise NAME [ARG...] writes the advice about a manifest of Gramine for the workload of that name.
+advise() {
+	of=$1
+	shift
+	./teescope advise --manifest "$of.manifest" --server http://127.0.0.1:9750 --workload "$of" --window "${WINDOW}s" --json "$@" >"$of.advice" 2>>analyze.log
+}
+
+# setting NAME KEY prints a setting of a manifest, without its unit.
+setting() { sed -n "s/^$2 = \"*\([0-9]*\).*/\1/p" "$1.manifest"; }
+
+# change NAME KEY VALUE makes the next runs use another setting.
+change() { sed -i "s/^$2 = .*/$2 = $3/" "$1.manifest"; }
+
+# counted NAME... prints the sum of counters of the machine.
+counted() {
+	sum=0
+	for counter; do
+		sum=$((sum + $(sed -n "s/^$counter //p" /sys/module/swsgx/parameters/stats)))
+	done
+	echo $sum
+}
+
+# page and call run programs with the settings of their manifests, as Gramine would. They print a line of what the machine and
+# the program counted: pages loaded and touched; exits, ECALLs and OCALLs.
+page() {
+	before=$(counted eldu eldb)
+	mib=$(setting paging sgx.enclave_size)
+	paging -mib "$mib" -working "$mib" -count 2 >cost.out
+	echo "$(($(counted eldu eldb) - before)) $(number touched)"
+}
+call() {
+	before=$(counted eexit)
+	pingpong -count 50 -ocalls 20 -exitless "$(setting chatty sgx.insecure__rpc_thread_num)" >cost.out
+	echo "$(($(counted eexit) - before)) $(number ecalls) $(number ocalls)"
+}
+
+cat >paging.manifest <<EOF
+libos.entrypoint = "/paging"
+sgx.enclave_size = "${MIB}M"
+EOF
+cat >chatty.manifest <<EOF
+libos.entrypoint = "/chatty"
+sgx.insecure__rpc_thread_num = 0
+EOF
+
 up
 paging -mib "$MIB" -working "$MIB" -count 0 >paging.out &
 paging=$!
 look paging.json epc-thrashing 4
+advise paging
 kill -9 $paging
 kill $up
-wait $up
+wait $up $paging
+page >paging.counts
+change paging sgx.enclave_size "\"$((EPC / 2))M\""
+page >>paging.counts
 
 # The cost of a crossing is measured just before, because emulation changes it, and a busy host increases it.
 # If the host becomes busy in between, the measurement is wrong. So there are several attempts.
@@ -53,9 +103,13 @@ for _ in 1 2 3; do
 	chatty -count 0 -ocalls 20 >chatty.out &
 	chatty=$!
 	look chatty.json ocall-bound 2
+	advise chatty --what-if sgx.insecure__rpc_thread_num=1
 	kill -9 $chatty
 	kill $up
-	wait $up
+	wait $up $chatty
 	found chatty.json ocall-bound && break
 done
+call >chatty.counts
+change chatty sgx.insecure__rpc_thread_num 1
+call >>chatty.counts
 kill -9 $quiet

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes ECALLs with a number of OCALLs each, in one or more threads. Each thread has its own TCS.
+// Makes ECALLs with a number of OCALLs each, in one or more threads. Each thread has its own TCS, and may have a thread
+// outside that serves its OCALLs without an exit.
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ sgx_status_t pingpong_ecall_ping(sgx_enclave_id_t eid, struct ping *ping)
 }
 
 static sgx_enclave_id_t eid;
-static long pongs = 1, threads = 1, own;
+static long pongs = 1, threads = 1, own, exitless;
 static struct limit limit = {.count = 1000};
 
 struct worker {
@@ -39,22 +40,44 @@ struct worker {
 	long ecalls;
 	unsigned long ocalls;
 	double ecall_seconds, ocall_seconds;
+	struct ping ping;
+	int done;
 };
+
+static void *serve(void *arg)
+{
+	struct worker *w = arg;
+
+	while (!__atomic_load_n(&w->done, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&w->ping.wanted, __ATOMIC_ACQUIRE)) {
+			pingpong_ocall_pong(&w->ping);
+			__atomic_store_n(&w->ping.wanted, 0, __ATOMIC_RELEASE);
+		}
+		__builtin_ia32_pause();
+	}
+	return NULL;
+}
 
 static void *work(void *arg)
 {
 	struct worker *w = arg;
+	pthread_t outside;
 
+	if (exitless)
+		pthread_create(&outside, NULL, serve, w);
 	while (limit_more(&limit, w->ecalls)) {
-		struct ping ping = {.pongs = pongs};
 		double began = now();
 
-		must(pingpong_ecall_ping(eid, &ping), "ping");
+		w->ping = (struct ping){.pongs = pongs, .exitless = exitless};
+		must(pingpong_ecall_ping(eid, &w->ping), "ping");
 		w->ecall_seconds += now() - began;
-		w->ocall_seconds += ping.outside;
+		w->ocall_seconds += w->ping.outside;
 		w->ecalls++;
-		w->ocalls += ping.sum;
+		w->ocalls += w->ping.sum;
 	}
+	__atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
+	if (exitless)
+		pthread_join(outside, NULL);
 	return NULL;
 }
 
@@ -66,6 +89,7 @@ int main(int argc, char **argv)
 		{"ocalls", &pongs, "OCALLs of each ECALL"},
 		{"threads", &threads, "number of threads"},
 		{"pause", &pause_us, "microseconds that each OCALL sleeps"},
+		{"exitless", &exitless, "1: each thread has one outside that serves its OCALLs without an exit"},
 		{"own", &own, "1: enter by an ENCLU of the runtime, not through the vDSO"},
 		{},
 	};

@@ -9,6 +9,8 @@ struct ping {
 	unsigned long pongs; /* OCALLs to make */
 	unsigned long sum;
 	double outside; /* seconds in OCALLs, written outside */
+	int exitless;	/* a thread outside serves the OCALLs, and none leaves the enclave */
+	int wanted;	/* it has one to serve */
 };
 
 #endif
