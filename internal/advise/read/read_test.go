@@ -4,7 +4,6 @@ package read
 
 import (
 	"errors"
-	"math"
 	"os/exec"
 	"slices"
 	"strings"
@@ -378,49 +377,4 @@ func TestScaling(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-}
-
-func FuzzRead(f *testing.F) {
-	for _, text := range []string{helloWorld, later, traced, perfStat, hotspots, occlumTemplate, "SCONE_QUEUES=4\nQ 4\ne -1 0 0\nSCONE_HEAP=64M\n", `{"heapSize": 512}`, `{"resource_limits": {"user_space_size": "300MB"}}`, "NumTCS=1\n", "threads,sgx,direct,native\n1,1,2,3\n", "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		printable := func(err error) {
-			if err != nil && strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f }) {
-				t.Errorf("not printable: %q", err)
-			}
-		}
-		h, err := ParseHotspots(data)
-		printable(err)
-		if share, _ := h.Share(func(string) bool { return true }); share < 0 || share > 1 || len(h.Rows) > 0 && err != nil {
-			t.Errorf("a share of %v, %v", share, err)
-		}
-		config, err := ParseConfig(data)
-		printable(err)
-		if config.Memory > 1<<60 || err != nil && config != (Config{}) {
-			t.Errorf("%+v, %v", config, err)
-		}
-		loads, err := ParseScaling(data)
-		printable(err)
-		for _, l := range loads {
-			if a, b, known := l.Added(); known && (math.IsNaN(a) || math.IsInf(a, 0) || math.IsNaN(b) || math.IsInf(b, 0)) || l.Threads <= 0 {
-				t.Errorf("%+v", l)
-			}
-		}
-		s, err := ParseStats(data)
-		printable(err)
-		if s.Processes+s.Threads > 0 && s.Total.EENTERs > 1<<62 || s.Elapsed < 0 || s.CPU < 0 || len(s.Notes) > 12 || len(s.Counters) > maxCounters {
-			t.Errorf("%+v", s)
-		}
-		_, err = ParseAvailable(data)
-		printable(err)
-		c, err := ParseCalls(data)
-		printable(err)
-		if share, _ := c.Share("futex", "read"); share < 0 || share > 1 {
-			t.Errorf("a share of %v", share)
-		}
-		if l := ParseLog(data); l.NoTCS.Count > l.Lines || l.RawSyscalls.Line > l.Lines || l.TCSs < 0 {
-			t.Errorf("%+v", l)
-		}
-	})
 }
