@@ -295,7 +295,10 @@ func TestAdviseWhatIf(t *testing.T) {
 // The exits that an agent counted estimate a setting, without SGX stats. The interval contains what Gramine's guide measured.
 func TestWhatIfOfARun(t *testing.T) {
 	dir := manifestDir(t, "sgx.max_threads = 8\n")
-	spec := runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{redisInGramine(43_010, 90_320)}}
+	r := redisInGramine(43_010, 90_320)
+	r.Counters = append(r.Counters, runtest.Counter(r.Seconds*3, "teescope_thread_starts_total"),
+		runtest.Counter(r.Seconds*250, "teescope_enclave_transitions_total", "kind", "aex", "source", "gramine_counters"))
+	spec := runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{r}}
 	if err := runtest.Create(filepath.Join(dir, "redis.tsrun"), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -304,6 +307,10 @@ func TestWhatIfOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var report struct {
+		Rates struct {
+			AEXs   float64 `json:"aexs_per_second"`
+			Starts float64 `json:"thread_starts_per_second"`
+		}
 		WhatIf []struct {
 			Seen    []struct{ Value float64 }
 			Effects []struct{ Low, High float64 }
@@ -312,6 +319,12 @@ func TestWhatIfOfARun(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.WhatIf) != 1 || len(report.WhatIf[0].Effects) != 3 || len(report.WhatIf[0].Seen) != 3 {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := report.Rates; got.AEXs < 247 || got.AEXs > 253 || got.Starts < 2.97 || got.Starts > 3.03 {
+		t.Errorf("%+v, want 250 AEXs/s and 3 starts of threads", got)
+	}
+	if text, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--run", "redis.tsrun"); err != nil || !strings.Contains(strings.Join(strings.Fields(text), " "), "250/s asynchronous exits (AEX), 3/s starts of threads.") {
+		t.Errorf("%v\n%s", err, text)
 	}
 	e := report.WhatIf[0]
 	if exits, cores := e.Seen[0].Value, e.Seen[2].Value; exits < 0.99*90_320 || exits > 1.01*90_320 || cores < 0.99 || cores > 1.01 {

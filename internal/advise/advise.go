@@ -66,9 +66,11 @@ type Facts struct {
 
 // Rates are what an agent counted of a workload.
 type Rates struct {
-	Exits  float64 // EEXITs a second
-	CPU    float64 // in cores; 0 is not known
-	Source string
+	Exits  float64  `json:"exits_per_second"`                   // EEXITs
+	AEXs   *float64 `json:"aexs_per_second,omitempty"`          // asynchronous exits; nil is not known
+	Starts *float64 `json:"thread_starts_per_second,omitempty"` // nil is not known
+	CPU    float64  `json:"cpu_cores"`                          // 0 is not known
+	Source string   `json:"source"`
 }
 
 // Has reports whether an input was given.

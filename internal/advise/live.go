@@ -21,6 +21,11 @@ type Process struct {
 	Threads int    `json:"threads"`
 	Files   int    `json:"files"`         // open files, sockets and pipes on the host
 	Enclave uint64 `json:"enclave_bytes"` // from the first to the last page of the enclave; 0 without one
+	// Pipes are the sockets of the host in which Gramine accepts pipes, Unix sockets and messages between its processes. nil is
+	// not known.
+	Pipes *int `json:"pipe_sockets,omitempty"`
+	// Encrypted are the open files on encrypted mounts of the manifest. nil is not known.
+	Encrypted *int `json:"encrypted_files,omitempty"`
 }
 
 // Largest returns the process with the largest figure, or nil without processes.

@@ -390,22 +390,52 @@ func (m *Manifest) TrustedFiles() []File {
 
 // EncryptedMounts returns the lines of the mounts of the type "encrypted", in an array or under headers.
 func (m *Manifest) EncryptedMounts() []Value {
-	const key, encrypted = "fs.mounts", "encrypted"
 	var all []Value
-	add := func(e entry, n *Node) {
-		if n != nil && n.Kind == String && n.Text == encrypted {
-			all = append(all, m.valueOf(e, n, key+".type"))
+	eachEncrypted(m, func(e entry, kind, _ *Node) { all = append(all, m.valueOf(e, kind, keyMounts+".type")) })
+	return all
+}
+
+// EncryptedFiles returns the files and folders of the host that are mounted with the type "encrypted", as the manifest names
+// them. It leaves out what a template hides.
+func (m *Manifest) EncryptedFiles() []string {
+	var all []string
+	eachEncrypted(m, func(e entry, _, uri *Node) {
+		if uri == nil || uri.Kind != String {
+			return
+		}
+		v := m.valueOf(e, uri, keyMounts+".uri")
+		if name, found := strings.CutPrefix(v.Text, "file:"); found && v.Unknown == "" {
+			all = append(all, name)
+		}
+	})
+	return all
+}
+
+// keyMounts is the array of mounts.
+const keyMounts = "fs.mounts"
+
+// eachEncrypted calls f with the type and the URI of each mount of the type "encrypted". The URI may be nil.
+func eachEncrypted(m *Manifest, f func(e entry, kind, uri *Node)) {
+	add := func(e entry, kind, uri *Node) {
+		if kind != nil && kind.Kind == String && kind.Text == "encrypted" {
+			f(e, kind, uri)
+		}
+	}
+	uris := make(map[int]*Node) // by header
+	for _, e := range m.entries {
+		if e.key == keyMounts+".uri" && e.table >= 0 {
+			uris[e.table] = e.value
 		}
 	}
 	for _, e := range m.entries {
 		list := e.value
 		switch {
-		case e.key == key+".type" && e.table >= 0:
-			add(e, e.value)
+		case e.key == keyMounts+".type" && e.table >= 0:
+			add(e, e.value, uris[e.table])
 			continue
 		case e.key == "fs" && list.Kind == Table:
 			list = list.Field("mounts")
-		case e.key != key:
+		case e.key != keyMounts:
 			continue
 		}
 		if list == nil || list.Kind != Array {
@@ -413,11 +443,10 @@ func (m *Manifest) EncryptedMounts() []Value {
 		}
 		for _, item := range list.Items {
 			if item.Kind == Table {
-				add(e, item.Field("type"))
+				add(e, item.Field("type"), item.Field("uri"))
 			}
 		}
 	}
-	return all
 }
 
 // raw returns the content of a string as it is written, with its template marks.

@@ -350,6 +350,25 @@ func TestLargeManifest(t *testing.T) {
 	}
 }
 
+// Files on encrypted mounts are known in each spelling, without those whose name a template hides.
+func TestEncryptedFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"a = 1": "[]",
+		"fs.mounts = [\n  { path = \"/a\", uri = \"file:a/\", type = \"encrypted\" },\n  { type = \"tmpfs\", path = \"/t\" },\n  { path = \"/b\", uri = \"file:/b\" },\n]": "[a/]",
+		"[[fs.mounts]]\ntype = \"encrypted\"\nuri = \"file:x\"\n[[fs.mounts]]\nuri = \"file:y\"\n[[fs.mounts]]\nuri = \"file:/z\"\ntype = \"encrypted\"":                   "[x /z]",
+		"fs.mounts = [\n  { path = \"/a\", type = \"encrypted\" },\n  { path = \"/b\", uri = \"dev:b\", type = \"encrypted\" },\n]":                                        "[]",
+		"fs.mounts = [\n  { path = \"/a\", uri = \"file:{{ dir }}\", type = \"encrypted\" },\n]":                                                                           "[]",
+	} {
+		m, err := Parse([]byte(text), Options{Name: "f.manifest.template"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(m.EncryptedFiles()); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.manifest*")
 	for _, file := range files {
@@ -377,6 +396,9 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		m.TrustedFiles()
+		if files, mounts := m.EncryptedFiles(), m.EncryptedMounts(); len(files) > len(mounts) {
+			t.Errorf("%q of %d mounts", files, len(mounts))
+		}
 		for _, d := range m.Deprecated() {
 			_, _ = m.Edit(d.Change)
 		}

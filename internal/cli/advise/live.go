@@ -58,6 +58,9 @@ func loadLive(f *advise.Facts, files Files) (warnings []string, err error) {
 		}
 		f.Manifest, warnings = m, append(warnings, m.Warnings...)
 	}
+	if f.Manifest != nil && p.Settings == nil {
+		finder.Encrypted(p, f.Manifest.EncryptedFiles())
+	}
 	if p.Processes[0].Files == 0 && os.Geteuid() != 0 {
 		warnings = append(warnings, fmt.Sprintf("process %s: its open files and its enclave are not known: %s", p, asRoot))
 	}
@@ -94,15 +97,21 @@ func only(all []live.Program, pid int) (*live.Program, error) {
 	return nil, errors.New("no program runs in Gramine or SCONE on this machine")
 }
 
-// running says what the running program shows.
+// running says what the running program shows, and what an agent counted.
 func (r *Report) running() []string {
 	if r.Live == nil {
-		return nil
+		return r.counted()
 	}
 	l := r.Live
 	var all []string
 	for i, p := range l.Processes[:min(len(l.Processes), maxNamed)] {
 		line := fmt.Sprintf("Process %d of %s (%s): %d threads, %d open files", p.PID, l.App, l.Runtime, p.Threads, p.Files)
+		if p.Pipes != nil {
+			line += fmt.Sprintf(", %d sockets of Gramine's pipes", *p.Pipes)
+		}
+		if p.Encrypted != nil {
+			line += fmt.Sprintf(", %d open encrypted files", *p.Encrypted)
+		}
 		if p.Enclave > 0 {
 			line += ", enclave of " + render.Value(float64(p.Enclave), "bytes")
 		}
@@ -114,5 +123,20 @@ func (r *Report) running() []string {
 	if more := len(l.Processes) - len(all); more > 0 {
 		all = append(all, fmt.Sprintf("It has %d further processes.", more))
 	}
-	return all
+	return append(all, r.counted()...)
+}
+
+// counted says what an agent counted of the workload, if that is known.
+func (r *Report) counted() []string {
+	if r.Rates == nil {
+		return nil
+	}
+	line := render.Value(r.Rates.Exits, "1/s") + " enclave exits"
+	if r.Rates.AEXs != nil {
+		line += ", " + render.Value(*r.Rates.AEXs, "1/s") + " asynchronous exits (AEX)"
+	}
+	if r.Rates.Starts != nil {
+		line += ", " + render.Value(*r.Rates.Starts, "1/s") + " starts of threads"
+	}
+	return []string{"Counted by " + r.Rates.Source + ": " + line + "."}
 }

@@ -54,6 +54,7 @@ type Report struct {
 	Warnings []string          `json:"warnings"`
 	WhatIf   []advise.Estimate `json:"what_if,omitempty"`
 	Live     *advise.Live      `json:"live,omitempty"`
+	Rates    *advise.Rates     `json:"rates,omitempty"`
 
 	source *manifest.Manifest
 }
@@ -62,19 +63,19 @@ type Report struct {
 func Load(files Files) (*advise.Facts, []string, error) {
 	f := &advise.Facts{Elapsed: files.Elapsed, StatsFile: files.Stats, CallsFile: files.Strace, LogFile: files.Log, ProfileFile: files.Profile, ScalingFile: files.Scaling, ConfigFile: files.Config}
 	var warnings []string
-	if files.Live {
-		notes, err := loadLive(f, files)
-		if err != nil {
-			return nil, nil, err
-		}
-		warnings = notes
-	}
 	if files.Manifest != "" {
 		m, err := loadManifest(files)
 		if err != nil {
 			return nil, nil, err
 		}
 		f.Manifest, warnings = m, append(warnings, m.Warnings...)
+	}
+	if files.Live {
+		notes, err := loadLive(f, files)
+		if err != nil {
+			return nil, nil, err
+		}
+		warnings = append(warnings, notes...)
 	}
 	if files.Stats != "" {
 		s, err := load(files.Stats, "SGX stats", maxTable, read.ParseStats)
@@ -203,7 +204,7 @@ func loadMachine(files Files) (machine.Machine, error) {
 
 // Make evaluates all rules.
 func Make(f *advise.Facts, warnings []string) *Report {
-	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, source: f.Manifest}
+	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, Rates: f.Rates, source: f.Manifest}
 	if f.Manifest != nil {
 		r.Manifest, r.Signed = f.Manifest.Name, f.Manifest.Signed
 		if r.Signed {

@@ -69,6 +69,29 @@ func FuzzSwitches(f *testing.F) {
 	})
 }
 
+func FuzzUnixSockets(f *testing.F) {
+	f.Add([]byte("Num       RefCount Protocol Flags    Type St Inode Path\n0000000000000000: 00000002 00000000 00010000 0001 01 31415 @/gramine/7\n"))
+	f.Add([]byte("0: 2 0 0 1 1 18446744073709551616 /x\n0: 2 0 0 1 1 9\n 1 2 3"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const line = "0000000000000000: 00000003 00000000 00000000 0001 03     4711 @/a b\n"
+		last := uint64(0)
+		n := 0
+		lines := strings.ReplaceAll(string(data), "\n", "") + "\n" + line
+		eachUnixSocket([]byte(lines), func(inode uint64, name []byte) {
+			if last = inode; len(name) == 0 || !strings.Contains(lines, string(name)) {
+				t.Errorf("%q is not in %q", name, lines)
+			}
+			n++
+		})
+		if last != 4711 || n > 2 {
+			t.Errorf("%q hides the last line: %d sockets, %d", data, n, last)
+		}
+		if inode, ok := SocketInode(string(data)); ok && !bytes.HasPrefix(data, []byte("socket:[")) {
+			t.Errorf("%q is the socket %d", data, inode)
+		}
+	})
+}
+
 func FuzzWchan(f *testing.F) {
 	f.Add([]byte("poll_schedule_timeout.constprop.0"))
 	f.Fuzz(func(t *testing.T, data []byte) {

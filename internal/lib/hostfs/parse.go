@@ -183,6 +183,21 @@ func parseArgs(cmdline []byte, most int) []string {
 	return args[:min(len(args), most)]
 }
 
+// eachUnixSocket parses net/unix: Num RefCount Protocol Flags Type St Inode Path (net/unix/af_unix.c, unix_seq_show).
+func eachUnixSocket(data []byte, f func(inode uint64, name []byte)) {
+	const before = 6 // fields before the inode
+	for line := range bytes.Lines(data) {
+		rest := bytes.TrimSuffix(line, []byte("\n"))
+		for range before {
+			_, rest, _ = bytes.Cut(bytes.TrimLeft(rest, " "), []byte(" "))
+		}
+		number, name, named := bytes.Cut(bytes.TrimLeft(rest, " "), []byte(" "))
+		if inode, err := strconv.ParseUint(string(number), 10, 64); err == nil && named && len(name) > 0 {
+			f(inode, name)
+		}
+	}
+}
+
 // parseEnvironment finds variables in strings NAME=VALUE that end in a null byte, environ(7). It returns false if there is
 // anything else, because the program has overwritten them, or nothing, as for a moment while a program is executed.
 func parseEnvironment(data []byte, wanted map[string]bool) (found map[string]string, ok bool) {

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the files of one process. The kernel writes less into all files except maps.
+// Bounds of the files of one process. The kernel writes less into all files except maps and net/unix.
 const (
 	maxSmall  = 8 << 10
 	maxCgroup = 64 << 10
 	maxMaps   = 4 << 20
 	maxArgs   = 4 << 10
 	maxEnv    = 256 << 10
+	maxUnix   = 4 << 20
 )
 
 // Processes lists the IDs of all processes in ascending order. The root must be /proc.
@@ -138,6 +139,21 @@ func (p Process) Cgroup(controller string) (string, error) {
 // Mappings calls f for each mapping of memory. The path is valid until f returns.
 func (p Process) Mappings(f func(Mapping)) error {
 	return within(unix.AT_FDCWD, p.Path("maps"), maxMaps, 0, func(data []byte) { eachMapping(data, f) })
+}
+
+// UnixSockets calls f for each Unix socket with a name in the network namespace of the process, with the inode that its open
+// files name. "@" begins an abstract name. A name may contain any bytes, also such that look like further lines. The name is
+// valid until f returns.
+func (p Process) UnixSockets(f func(inode uint64, name []byte)) error {
+	return within(unix.AT_FDCWD, p.Path("net", "unix"), maxUnix, 0, func(data []byte) { eachUnixSocket(data, f) })
+}
+
+// SocketInode returns the inode of a socket from the target of the link of an open file, such as "socket:[7]".
+func SocketInode(target string) (inode uint64, ok bool) {
+	number, found := strings.CutPrefix(target, "socket:[")
+	number, ended := strings.CutSuffix(number, "]")
+	inode, err := strconv.ParseUint(number, 10, 64)
+	return inode, found && ended && err == nil
 }
 
 // Schedstat reads the time on a CPU and the time ready without one. It returns false when the kernel does not account

@@ -173,7 +173,9 @@ func (f *Finder) Read(p *Program) {
 	used := placement{places: f.places}
 	for i := range p.Processes {
 		one := &p.Processes[i]
-		read, err := reader.Of(f.reads, one.PID, func() (advise.Process, error) { return f.process(one.PID), nil })
+		read, err := reader.Of(f.reads, one.PID, func() (advise.Process, error) {
+			return f.process(one.PID, teelabel.Runtime(p.Runtime) != teelabel.SCONE), nil
+		})
 		if err == nil {
 			*one = read
 		}
@@ -187,11 +189,14 @@ func (f *Finder) Read(p *Program) {
 }
 
 // process reads the figures of one process.
-func (f *Finder) process(pid int) advise.Process {
+func (f *Finder) process(pid int, gramine bool) advise.Process {
 	p := f.proc.Process(pid)
 	threads, _ := p.Threads(0)
 	files, _ := p.Names(maxFiles, "fd") // only root may list those of others
 	read := advise.Process{PID: pid, Threads: len(threads), Files: len(files)}
+	if gramine {
+		read.Pipes = pipes(p, files)
+	}
 	var low, high uint64
 	_ = p.Mappings(func(m hostfs.Mapping) {
 		if !tee.IsEnclaveDevice(string(m.Path)) {
