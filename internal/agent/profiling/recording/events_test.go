@@ -99,11 +99,12 @@ func TestWaitsHaveTimesAndReasons(t *testing.T) {
 	} {
 		got := events(t, "e2e"+c.line, profiling.Options{Event: profiling.OffCPU}, fmt.Sprint(c.line, " ", rounds))
 		samples, time := reasonsOf(got.profile, c.function)
-		if c.line == "waits" && samples[c.reason] != rounds {
-			t.Errorf("%s waits %v times, want %d of %s", c.function, samples, rounds, c.reason)
+		// The stacks of a process are walked by frame pointers until its tables are read, so a few may end before the function.
+		if n := samples[c.reason] + int64(got.figures.Truncated); c.line == "waits" && (samples[c.reason] > rounds || n < rounds) {
+			t.Errorf("%s waits %v times, want %d of %s: %d stacks look truncated", c.function, samples, rounds, c.reason, got.figures.Truncated)
 		}
 		// A thread that is late does not wait for the other one.
-		if samples[c.reason] == 0 || c.line == "waits" && time[c.reason] < int64(rounds*least) || time[c.reason] > 2*int64(got.lasted) {
+		if samples[c.reason] == 0 || c.line == "waits" && time[c.reason] < samples[c.reason]*int64(least) || time[c.reason] > 2*int64(got.lasted) {
 			t.Errorf("%s waits for %v ns in %v", c.function, time, got.lasted)
 		}
 		if n := sum(got.profile, 0, "schedule") + sum(got.profile, 0, "__schedule"); n > 0 {
