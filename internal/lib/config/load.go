@@ -185,7 +185,7 @@ func (l *loader) across() {
 		l.withoutDatabase()
 		return
 	}
-	if l.in.Command == Server && len(l.cfg.Targets)+len(l.cfg.Discovery)+len(l.cfg.Scrape) == 0 && !l.has("targets") && !l.has("discovery") && !l.has("scrape") {
+	if l.in.Command == Server && len(l.cfg.Targets)+len(l.cfg.Discovery)+len(l.cfg.Scrape) == 0 && !l.has("targets") && !l.has("discovery") && !l.has("scrape") && !l.has("query.url") {
 		l.problem(Origin{Kind: "flag", At: "--targets"}, "targets",
 			"the server needs at least one agent to scrape, for example --targets node1:9750")
 	}

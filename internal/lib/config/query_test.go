@@ -26,6 +26,9 @@ func TestAServerWithAnotherDatabase(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "2 problems") || strings.Count(err.Error(), "stores and scrapes nothing") != 2 {
 		t.Error(err)
 	}
+	if _, err := load("--query.url", "p:9090"); err == nil || strings.Contains(err.Error(), "problems") {
+		t.Errorf("a wrong address is not the only problem: %v", err)
+	}
 	if _, err := load(); err == nil {
 		t.Error("a server without targets and another database starts")
 	}
