@@ -27,7 +27,7 @@ const VM_TABLE: PanelDef = {
   },
   columns: [
     { title: "Exits", unit: "per_second", expr: `sum by (vm, instance) ($rate(teescope_vm_exits_total{reason!="hlt",$nodes}[$window])) * ${WITH_WORKLOAD}`, spark: true },
-    { title: "Outside", unit: "cores", expr: `sum by (vm, instance) ($rate(teescope_vm_exit_seconds_total{reason!="hlt",$nodes}[$window])) * ${WITH_WORKLOAD}`, spark: true },
+    { title: "Outside", unit: "seconds_per_second", expr: `sum by (vm, instance) ($rate(teescope_vm_exit_seconds_total{reason!="hlt",$nodes}[$window])) * ${WITH_WORKLOAD}`, spark: true },
     { title: "To the VMM", unit: "per_second", expr: `sum by (vm, instance) ($rate(teescope_vm_userspace_exits_total{$nodes}[$window])) * ${WITH_WORKLOAD}` },
   ],
   sortBy: 1,
@@ -57,7 +57,7 @@ export const VIRTUAL: Section = {
       kind: "stacked",
       title: "Time outside of the guests",
       question: "Which exits take the time of virtual CPUs?",
-      unit: "cores",
+      unit: "seconds_per_second",
       queries: [{ expr: 'sum by (vm, reason, instance) ($rate(teescope_vm_exit_seconds_total{reason!="hlt",$nodes}[$window]))', legend: "{{vm}}: {{reason}}" }],
       top: 10,
       help: "Virtual CPUs that are outside of their guest, on average, from the exit to the next entry. It includes the VMM and waiting for a processor, but not the switch itself. HLT is left out, because a guest with nothing to do is in it.",
