@@ -177,7 +177,7 @@ func find(program *executable.Program, target probefile.Target) (uint64, error) 
 	if err != nil {
 		return 0, err
 	}
-	if !certain {
+	if len(certain) == 0 {
 		return 0, fmt.Errorf("it is not certain that an instruction begins at %s, and a probe in the middle of one would change the program", target)
 	}
 	return address, nil

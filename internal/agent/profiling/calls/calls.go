@@ -285,8 +285,5 @@ func (f *Finder) tableIn(t profiling.Table, m hostfs.Mapping) error {
 		return errors.New("the OCALL table is not in the file")
 	}
 	all, err := functions.OCalls(one.program, address)
-	if err != nil {
-		return err
-	}
-	return f.probe(one, all, false)
+	return errors.Join(err, f.probe(one, all, false))
 }

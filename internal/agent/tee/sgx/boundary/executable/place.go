@@ -4,10 +4,12 @@ package executable
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
 )
@@ -51,20 +53,32 @@ func (p *Program) Place(address uint64) (Place, error) {
 	return Place{offset, stepped}, nil
 }
 
-// Begins reports whether it is certain that an instruction begins at an address of code. A probe in the middle of one would
-// change the program.
-func (p *Program) Begins(address uint64) (bool, error) {
-	for _, s := range p.segments {
-		if offset, ok := p.Offset(address, elf.PF_X); ok && offset-s.Off < s.Filesz && address-s.Vaddr == offset-s.Off {
-			at := []occurrence{{address: address, offset: offset, before: offset - s.Off}}
-			if err := p.enclose(at); err != nil {
-				return false, err
+// Begins returns those of some addresses of code at which an instruction begins for certain, in ascending order. A probe in
+// the middle of one would change the program. It reads the symbols once.
+func (p *Program) Begins(addresses ...uint64) (certain []uint64, err error) {
+	var all []occurrence
+	for _, address := range addresses {
+		for _, s := range p.segments {
+			if offset, ok := p.Offset(address, elf.PF_X); ok && offset-s.Off < s.Filesz && address-s.Vaddr == offset-s.Off {
+				all = append(all, occurrence{address: address, offset: offset, before: offset - s.Off})
+				break
 			}
-			is, err := p.judge(&at[0])
-			return is == begins, err
 		}
 	}
-	return false, nil
+	slices.SortFunc(all, func(a, b occurrence) int { return cmp.Compare(a.address, b.address) })
+	if err := p.enclose(all); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		is, err := p.judge(&all[i])
+		if err != nil {
+			return nil, err
+		}
+		if is == begins {
+			certain = append(certain, all[i].address)
+		}
+	}
+	return certain, nil
 }
 
 // errUnsafe marks instructions on which no probe is set.

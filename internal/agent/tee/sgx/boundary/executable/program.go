@@ -98,6 +98,27 @@ func (p *Program) Address(offset uint64, rights elf.ProgFlag) (uint64, bool) {
 
 // Functions calls f for each function that the file defines, in both symbol tables.
 func (p *Program) Functions(f func(Function)) error {
+	return eachSymbol(p, func(entry []byte, names *names) {
+		if elf.ST_TYPE(entry[4]) != elf.STT_FUNC || binary.LittleEndian.Uint16(entry[6:]) == uint16(elf.SHN_UNDEF) {
+			return
+		}
+		f(Function{
+			Name: names.at(binary.LittleEndian.Uint32(entry)), Address: binary.LittleEndian.Uint64(entry[8:]),
+			Size: binary.LittleEndian.Uint64(entry[16:]), Global: elf.ST_BIND(entry[4]) != elf.STB_LOCAL,
+		})
+	})
+}
+
+// Refers reports whether the file has a global symbol of a name: it defines it, or needs it of another file.
+func (p *Program) Refers(name string) (found bool, err error) {
+	err = eachSymbol(p, func(entry []byte, names *names) {
+		found = found || elf.ST_BIND(entry[4]) != elf.STB_LOCAL && names.at(binary.LittleEndian.Uint32(entry)) == name
+	})
+	return found, err
+}
+
+// eachSymbol calls f for each entry of both symbol tables.
+func eachSymbol(p *Program, f func(entry []byte, names *names)) error {
 	left := uint64(2 * maxSymbols) // of all tables, which may overlap; a usual file has two
 	for _, s := range p.sections {
 		if t := elf.SectionType(s.Type); t != elf.SHT_SYMTAB && t != elf.SHT_DYNSYM {
@@ -108,16 +129,7 @@ func (p *Program) Functions(f func(Function)) error {
 		}
 		left -= s.Size / elf.Sym64Size
 		names := &names{file: p.file, from: p.sections[s.Link].Off}
-		err := p.entries(s, elf.Sym64Size, func(entry []byte) {
-			if elf.ST_TYPE(entry[4]) != elf.STT_FUNC || binary.LittleEndian.Uint16(entry[6:]) == uint16(elf.SHN_UNDEF) {
-				return
-			}
-			f(Function{
-				Name: names.at(binary.LittleEndian.Uint32(entry)), Address: binary.LittleEndian.Uint64(entry[8:]),
-				Size: binary.LittleEndian.Uint64(entry[16:]), Global: elf.ST_BIND(entry[4]) != elf.STB_LOCAL,
-			})
-		})
-		if err != nil {
+		if err := p.entries(s, elf.Sym64Size, func(entry []byte) { f(entry, names) }); err != nil {
 			return fmt.Errorf("reading symbols: %w", err)
 		}
 	}

@@ -3,7 +3,9 @@
 package functions
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
@@ -129,8 +131,10 @@ func (r *runtime) isWorker(fn executable.Function) bool {
 	return name != "" && name == r.worker
 }
 
-// ocallTable reads the addresses of the OCALLs' bridges. It reads the file that contains the table, never the
-// memory of the process. So a wrong table only affects those who run that file.
+// ocallTable reads the addresses of the OCALLs' bridges. It reads the file that contains the table, never the memory of the
+// process. The process chooses the address, and may choose one in a library of the system whose bytes look like a table. So
+// the file must be one that makes ECALLs, as the code beside a table does, and an instruction must begin at each bridge for
+// certain. The other bridges are 0, and the error tells their number.
 //
 //	struct { size_t count; void *ocall[]; }   as sgx_edger8r writes it
 func ocallTable(p *executable.Program, address uint64) ([]uint64, error) {
@@ -146,5 +150,32 @@ func ocallTable(p *executable.Program, address uint64) ([]uint64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the OCALL table: %w", err)
 	}
+	if err := makesECalls(p); err != nil {
+		return nil, err
+	}
+	certain, err := p.Begins(slices.Compact(slices.Sorted(slices.Values(bridges)))...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the functions of the OCALL table: %w", err)
+	}
+	left := 0
+	for i, a := range bridges {
+		if _, ok := slices.BinarySearch(certain, a); a != 0 && !ok {
+			bridges[i] = 0
+			left++
+		}
+	}
+	if left > 0 {
+		return bridges, fmt.Errorf("it is not certain of %d functions of the OCALL table at %#x that an instruction begins there", left, address)
+	}
 	return bridges, nil
+}
+
+// makesECalls returns an error if a file calls no function of the SDK that makes ECALLs.
+func makesECalls(p *executable.Program) error {
+	for _, name := range []string{"sgx_ecall", "sgx_ecall_switchless"} {
+		if refers, err := p.Refers(name); err != nil || refers {
+			return err
+		}
+	}
+	return errors.New("the OCALL table is in a file that makes no ECALLs")
 }

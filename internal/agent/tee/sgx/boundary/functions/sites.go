@@ -31,12 +31,10 @@ func Calls(runtime string, p *executable.Program) ([]Call, error) {
 	return all, nil
 }
 
-// OCalls returns the linked addresses of the functions in an OCALL table of the SDK, each once.
+// OCalls returns the linked addresses of the functions in an OCALL table of the SDK, each once. With an error, there are
+// others.
 func OCalls(p *executable.Program, table uint64) ([]uint64, error) {
 	all, err := ocallTable(p, table)
-	if err != nil {
-		return nil, err
-	}
 	all = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(all))), func(a uint64) bool { return a == 0 })
-	return all, nil
+	return all, err
 }

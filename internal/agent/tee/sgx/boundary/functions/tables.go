@@ -155,15 +155,15 @@ func (f *file) addTable(address uint64) error {
 }
 
 func (f *file) attachTable(address uint64) error {
-	bridges, err := ocallTable(f.Program, address)
-	if err != nil {
-		return err
-	}
+	bridges, uncertain := ocallTable(f.Program, address)
 	names := map[uint64]string{}
 	for i, a := range bridges {
 		if _, twice := names[a]; a != 0 && !twice {
 			names[a] = strconv.Itoa(i)
 		}
+	}
+	if len(names) == 0 {
+		return uncertain
 	}
 	if err := f.Program.Functions(func(fn executable.Function) {
 		if sdk.isWorker(fn) {
@@ -179,7 +179,7 @@ func (f *file) attachTable(address uint64) error {
 		f.runtime, f.Runtime = sdk, SDK
 	}
 	before := len(f.Sites)
-	var errs []error
+	errs := []error{uncertain}
 	for a, name := range names {
 		errs = append(errs, f.addSite(sdk, a, spot{ocall, rolePlain, name}))
 	}
