@@ -24,7 +24,7 @@ struct begun {
 	u32 call;
 };
 
-/* By thread. LRU, because some calls never return. */
+/* By thread. LRU, because a thread with a new ID (execve) leaves one behind. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, BEGUN);
@@ -82,16 +82,30 @@ static __always_inline void finish(struct sample_key *key, void *samples, u64 na
 	count(samples, key, nanoseconds);
 }
 
+/* Whether a call ends its thread. The first event of the next thread with the same ID is the return of a call, that of clone. */
+static __always_inline bool never_returns(long nr, bool compat)
+{
+	enum { EXIT = 60, EXIT_GROUP = 231, COMPAT_EXIT = 1, COMPAT_EXIT_GROUP = 252 };
+
+	if (compat)
+		return nr == COMPAT_EXIT || nr == COMPAT_EXIT_GROUP;
+	return nr == EXIT || nr == EXIT_GROUP;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_begins, struct pt_regs *regs, long nr)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct begun begun = {.call = nr + 1};
 	u32 tid = bpf_get_current_pid_tgid();
+	bool compat;
 
 	if (!chosen() || !wanted(task))
 		return 0;
-	if (BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+	compat = BPF_CORE_READ(task, thread_info.status) & TS_COMPAT;
+	if (never_returns(nr, compat))
+		return 0;
+	if (compat)
 		begun.call = COMPAT;
 	begun.since = bpf_ktime_get_ns();
 	bpf_map_update_elem(&calling, &tid, &begun, BPF_ANY);

@@ -59,6 +59,19 @@ func TestSystemCallsLeadToTheirFunctions(t *testing.T) {
 	}
 }
 
+// TestCallsOfAnEndedProcessAreNoOnes: a call that never returns is not taken for one of the next process with the same ID, whose
+// first event is the return of the call that made it.
+func TestCallsOfAnEndedProcessAreNoOnes(t *testing.T) {
+	const rounds = 20
+	got := events(t, "e2eexits", profiling.Options{Event: profiling.SystemCalls}, fmt.Sprint("exits ", rounds))
+	if n := sum(got.profile, 1, "wait4"); n != rounds {
+		t.Errorf("%d processes ended, want %d", n, rounds)
+	}
+	if n := sum(got.profile, 1, "exit_group") + sum(got.profile, 1, "exit"); n > 0 {
+		t.Errorf("%d calls that never return did", n)
+	}
+}
+
 // TestSampledSystemCallsEstimateAll takes one of 8 system calls.
 //
 // False alarms: below 1e-8. The number of samples is binomial with a known probability, and the interval is exact.

@@ -7,16 +7,19 @@
 //	pipe N		N times: reads from a pipe in reads(), which another thread writes to 4 ms later
 //	lock N		N times: waits in locks() for a mutex that another thread holds for 4 ms
 //	signals N	N times: a signal whose handler calls getuid in one(), from raises()
+//	exits N		N times: a process ends that has the ID of the one before
 //	inside N	N ms of CPU time in inside(), and as much in outside()
 //
 // Each is answered by a line.
 #define _GNU_SOURCE
+#include <linux/sched.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -105,6 +108,25 @@ NOINLINE static void locks(void)
 	pthread_mutex_unlock(&mutex);
 }
 
+static void exits(void)
+{
+	static pid_t pid;
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (unsigned long)&pid,
+		.set_tid_size = pid != 0,
+	};
+	long child;
+
+	if (!pid)
+		args.set_tid = 0;
+	child = syscall(SYS_clone3, &args, sizeof(args));
+	if (child <= 0)
+		_exit(child < 0);
+	pid = child;
+	waitpid(pid, NULL, 0);
+}
+
 void inside(void);
 extern char spin[], over[];
 asm("	.type inside, @function\n"
@@ -187,6 +209,8 @@ int main(void)
 				raises();
 			} else if (!strcmp(what, "waits")) {
 				naps();
+			} else if (!strcmp(what, "exits")) {
+				exits();
 			} else if (!strcmp(what, "pipe")) {
 				with(writes, reads);
 			} else {
