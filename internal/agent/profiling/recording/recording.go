@@ -84,7 +84,7 @@ func (r *Recording) Kept() uint64 { return r.kept }
 func (r *Recording) Add(s *profiling.Sample) {
 	p := r.Table.Of(s)
 	if !r.All && !p.Watched && !s.Descendant {
-		if r.Unwanted != nil {
+		if r.Unwanted != nil && p.Mapped() { // else it was not looked at, so its next sample may be wanted
 			r.Unwanted(s.Process)
 		}
 		return
