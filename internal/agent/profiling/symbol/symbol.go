@@ -294,6 +294,9 @@ type Code struct {
 // Looks returns how often the mappings of the process were read. Code may return others after each.
 func (p *Process) Looks() int { return p.looks }
 
+// Mappings returns the number of mappings with code.
+func (p *Process) Mappings() int { return len(p.mappings) }
+
 // Code returns the mappings of a process with code, in ascending order, and opens their files.
 func (t *Table) Code(p *Process) []Code {
 	var all []Code

@@ -48,11 +48,13 @@ const (
 	maxRemember = 16 // nested states
 	maxAddress  = 1<<32 - 1
 	maxAlign    = 16  // bytes of an instruction's unit
+	stepsOfByte = 2   // instructions for each byte of the section; what compilers write needs less than one
 	maxInitial  = 128 // bytes of instructions that functions have in common, which are executed for each
 )
 
 var (
 	errDamaged = errors.New("damaged .eh_frame")
+	errSteps   = errors.New("its .eh_frame takes too many steps")
 	errRows    = fmt.Errorf("its .eh_frame has more than %d rows", maxRows)
 )
 
@@ -162,7 +164,7 @@ type state struct {
 // Rows returns the rows of a section .eh_frame at a linked address, in ascending order. Where no function is known, there is a
 // row of that kind. Code above 4 GiB has none.
 func Rows(section []byte, vaddr uint64) ([]Row, error) {
-	p := parser{commons: map[int]*common{}}
+	p := parser{commons: map[int]*common{}, steps: stepsOfByte * len(section)}
 	r := &reader{data: section, vaddr: vaddr}
 	for r.at < len(section) {
 		length := r.fixed(4)
@@ -189,6 +191,7 @@ func Rows(section []byte, vaddr uint64) ([]Row, error) {
 }
 
 type parser struct {
+	steps   int // instructions that may still be executed
 	commons map[int]*common
 	rows    []Row
 	ends    []Row
@@ -284,9 +287,9 @@ func (p *parser) function(r *reader, section []byte, at int) error {
 	if start > maxAddress || length == 0 || length > maxAddress-start {
 		return nil
 	}
-	m := machine{common: c, address: start, last: start + length}
+	m := machine{common: c, address: start, last: start + length, steps: &p.steps}
 	if !m.run(&reader{data: c.initial}, nil) {
-		return nil
+		return p.enough()
 	}
 	m.first = m.state
 	ok := m.run(&reader{data: r.data, at: r.at}, func(address uint64, s state) { p.add(address, s) })
@@ -296,7 +299,15 @@ func (p *parser) function(r *reader, section []byte, at int) error {
 		p.add(m.address, state{})
 	}
 	p.ends = append(p.ends, row(start+length, kindNone, 0, 0))
-	if len(p.rows) > maxRows || len(p.ends) > maxRows {
+	return p.enough()
+}
+
+// enough returns an error if no more may be read.
+func (p *parser) enough() error {
+	switch {
+	case p.steps < 0:
+		return errSteps
+	case len(p.rows) > maxRows, len(p.ends) > maxRows:
 		return errRows
 	}
 	return nil

@@ -4,7 +4,10 @@ package unwind
 
 import (
 	"bufio"
+	"bytes"
 	"debug/elf"
+	"encoding/binary"
+	"errors"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -168,6 +171,23 @@ func TestStubsAndSignalsAreKnown(t *testing.T) {
 }
 
 // FuzzRows reads any bytes as a section: rows ascend, each address has one, and there are not too many.
+// TestStepsAreBounded: small functions that all begin with the longest instructions in common would take ten steps a byte.
+func TestStepsAreBounded(t *testing.T) {
+	entry := func(content []byte) []byte {
+		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(content))), content...)
+	}
+	common := []byte{0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, regRA, 1, 0x02} // addresses of two bytes
+	common = append(append(common, bytes.Repeat([]byte{0x00}, maxInitial-1)...), 0x3f)
+	data := entry(common)
+	for range 1000 {
+		one := binary.LittleEndian.AppendUint32(nil, uint32(len(data)+4))
+		data = append(data, entry(append(one, 1, 0, 1, 0, 0))...)
+	}
+	if rows, err := Rows(data, 0); !errors.Is(err, errSteps) {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
 func FuzzRows(f *testing.F) {
 	data, vaddr := section(f, "/bin/dash")
 	f.Add(data[:min(len(data), 4096)], vaddr)

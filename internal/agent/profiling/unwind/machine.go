@@ -12,6 +12,7 @@ type machine struct {
 	address    uint64
 	last       uint64 // after the function
 	remembered []state
+	steps      *int // that are left for the file
 }
 
 // Expressions for the CFA that compilers and the C library write.
@@ -26,6 +27,9 @@ var (
 // run executes instructions, calls row with each state that covers addresses, and reports whether all were understood.
 func (m *machine) run(r *reader, row func(uint64, state)) bool {
 	for r.at < len(r.data) && !r.failed {
+		if *m.steps--; *m.steps < 0 {
+			return false
+		}
 		op := byte(r.fixed(1))
 		switch op & 0xc0 {
 		case 0x40:

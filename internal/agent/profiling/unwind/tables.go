@@ -6,13 +6,18 @@
 package unwind
 
 import (
+	"time"
+
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
-// maxSection is the limit of a section .eh_frame, in bytes.
-const maxSection = 64 << 20
+// Limits of what files may take.
+const (
+	maxSection = 64 << 20         // bytes of a section .eh_frame
+	maxSpent   = 10 * time.Second // for the sections of all files; 4 million rows of libraries take less than one
+)
 
 // Tables are those of all files and processes. They are not safe for concurrent use.
 type Tables struct {
@@ -21,6 +26,7 @@ type Tables struct {
 	used    int // rows
 	files   map[*executable.Program]span
 	looks   map[profiling.Process]int // of the processes that have tables
+	spent   time.Duration             // for sections
 	full    bool
 }
 
@@ -46,6 +52,10 @@ func (t *Tables) Add(p *symbol.Process) error {
 		return nil
 	}
 	t.looks[p.Process] = p.Looks()
+	if p.Mappings() > profiling.MaxMappings { // and their files shall not be opened
+		t.full = true
+		return nil
+	}
 	var all []profiling.Code
 	rows := 0
 	for _, c := range t.symbols.Code(p) {
@@ -62,10 +72,6 @@ func (t *Tables) Add(p *symbol.Process) error {
 	if rows == 0 {
 		return nil
 	}
-	if len(all) > profiling.MaxMappings {
-		t.full = true
-		return nil
-	}
 	return t.sampler.SetCode(p.Process, all)
 }
 
@@ -78,6 +84,12 @@ func (t *Tables) rows(p *executable.Program) span {
 		return s
 	}
 	t.files[p] = span{}
+	if t.spent >= maxSpent {
+		t.full = true
+		return span{}
+	}
+	began := time.Now()
+	defer func() { t.spent += time.Since(began) }()
 	section, address := p.Section(".eh_frame", maxSection)
 	rows, err := Rows(section, address)
 	if err != nil || len(rows) == 0 {
