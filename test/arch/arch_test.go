@@ -238,6 +238,22 @@ func TestSourcesCarryTheLicence(t *testing.T) {
 	}
 }
 
+// maxFile is the maximum size of a committed file, in bytes.
+const maxFile = 4 << 20
+
+// TestNoBuiltFileIsCommitted finds tools and other output that git tracks by mistake. Each clone would have them for ever.
+func TestNoBuiltFileIsCommitted(t *testing.T) {
+	for _, file := range walk(t) {
+		info, err := os.Lstat(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > maxFile || slices.Contains(strings.Split(file, "/"), ".cache") {
+			t.Errorf("%s has %d bytes: it is not source", file, info.Size())
+		}
+	}
+}
+
 func TestFilesAreShort(t *testing.T) {
 	const most = 500
 	for _, file := range walk(t) {
