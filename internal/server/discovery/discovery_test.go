@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -218,6 +219,38 @@ func TestAgentOfAPod(t *testing.T) {
 		if got != one.want {
 			t.Errorf("%s: %q, want %q", name, got, one.want)
 		}
+	}
+}
+
+// TestNoList says that a text without a list is an error, so that nobody is lost by a file that is being written.
+func TestNoList(t *testing.T) {
+	for _, s := range []string{"", " \n", "null", "---\n", "# agents\n", "<html></html>"} {
+		if all, err := parse([]byte(s)); err == nil {
+			t.Errorf("%q: %v", s, all)
+		}
+	}
+	if all, err := parse([]byte("[]")); err != nil || len(all) != 0 {
+		t.Errorf("an empty list: %v, %v", all, err)
+	}
+}
+
+// TestManyValues says that a short text with many values is not read: values take much more memory than their text.
+func TestManyValues(t *testing.T) {
+	for _, s := range []string{strings.Repeat("- a\n", maxNodes), "[" + strings.Repeat("[],", maxNodes) + "]", strings.Repeat("a:\n", maxNodes)} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := parse([]byte(s))
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; err == nil || used > 1<<20 {
+			t.Errorf("%.6q...: %v, %d bytes", s, err, used)
+		}
+	}
+	var most strings.Builder // as many agents as may be, each with labels of its own
+	for i := range maxTargets {
+		fmt.Fprintf(&most, "- targets: ['node-%d.rack-7.example.org:9750']\n  labels: {rack: r%d, zone: eu-1, __scheme__: https}\n", i, i)
+	}
+	if all, err := parse([]byte(most.String())); err != nil || len(all) != maxTargets {
+		t.Errorf("%d agents: %v", len(all), err)
 	}
 }
 

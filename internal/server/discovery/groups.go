@@ -27,6 +27,8 @@ const (
 	maxFiles  = 100
 	maxLabels = 20 // of a group
 	maxLabel  = 1000
+	// maxNodes is the maximum number of values that a text may have. Each takes about 700 bytes while it is read.
+	maxNodes = 200_000
 )
 
 // group is a target group in the format of Prometheus' file_sd and http_sd.
@@ -35,14 +37,37 @@ type group struct {
 	Labels  map[string]string `yaml:"labels"`
 }
 
+// errNothing reports a text without a list, such as that of a file that is being written. A list without targets is [].
+var errNothing = errors.New("it has no list of targets and labels; write [] for no agents")
+
+// nodes returns at least the number of values of a text: each is behind one of these characters, or is the first.
+func nodes(data []byte) int {
+	n := 1
+	for _, c := range data {
+		switch c {
+		case '-', ',', '[', '{':
+			n++
+		case ':', '?': // a name and a value
+			n += 2
+		}
+	}
+	return n
+}
+
 // parse reads target groups in YAML or JSON, which is YAML too. Aliases are refused: a few of them can stand for gigabytes.
 func parse(data []byte) ([]Target, error) {
+	if nodes(data) > maxNodes {
+		return nil, fmt.Errorf("it may have more than %d values", maxNodes)
+	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		return nil, fmt.Errorf("not a list of targets and labels: %w", err)
 	}
 	if hasAlias(&root) {
 		return nil, errors.New("aliases of YAML are not read")
+	}
+	if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
+		return nil, errNothing
 	}
 	var groups []group
 	if err := root.Decode(&groups); err != nil {
