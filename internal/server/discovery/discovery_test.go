@@ -202,7 +202,7 @@ func TestAgentOfAPod(t *testing.T) {
 		want   string
 	}{
 		"running":       {func(*kubernetes.Pod) {}, "192.0.2.1:9750[instance:worker-1]"},
-		"TLS":           {func(p *kubernetes.Pod) { p.Annotations = map[string]string{"prometheus.io/scheme": "https"} }, "https://192.0.2.1:9750[instance:worker-1]"},
+		"TLS":           {func(p *kubernetes.Pod) { p.Annotations.Scheme = "https" }, "https://192.0.2.1:9750[instance:worker-1]"},
 		"IPv6":          {func(p *kubernetes.Pod) { p.Status.PodIP = "2001:db8::1" }, "[2001:db8::1]:9750[instance:worker-1]"},
 		"pending":       {func(p *kubernetes.Pod) { p.Status.PodIP = "" }, ""},
 		"failed":        {func(p *kubernetes.Pod) { p.Status.Phase = "Failed" }, ""},

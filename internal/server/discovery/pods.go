@@ -14,12 +14,8 @@ import (
 	"github.com/teescope/teescope/internal/server/kubernetes"
 )
 
-const (
-	// portName is the name of an agent's port in its pod.
-	portName = "http"
-	// schemeAnnotation of a pod says that its agent has TLS. Scrape configurations often read it.
-	schemeAnnotation = "prometheus.io/scheme"
-)
+// portName is the name of an agent's port in its pod.
+const portName = "http"
 
 // pods follows the pods of NAMESPACE/SELECTOR. The name of the node becomes the label instance: it stays when the pod is
 // replaced.
@@ -57,7 +53,7 @@ func agentOf(p kubernetes.Pod) (Target, bool) {
 			}
 			address := net.JoinHostPort(p.Status.PodIP, strconv.Itoa(port.Port))
 			return Target{
-				Address: address, TLS: p.Annotations[schemeAnnotation] == "https", Labels: map[string]string{"instance": p.Spec.NodeName},
+				Address: address, TLS: p.Annotations.Scheme == "https", Labels: map[string]string{"instance": p.Spec.NodeName},
 			}, checkAddress(address) == nil
 		}
 	}

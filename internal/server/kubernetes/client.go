@@ -30,9 +30,9 @@ const AccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 const (
 	maxSecret = 1 << 20
 	// maxBody is the largest page of a list, and maxObject the largest change of a watch, in bytes. etcd stores objects of
-	// 1.5 MiB at most.
+	// 1.5 MiB at most. As JSON, a byte can take six.
 	maxBody   = 64 << 20
-	maxObject = 4 << 20
+	maxObject = 12 << 20
 	// pageSize is the number of objects in a page of a list.
 	pageSize = 250
 	// answerWithin is the time for a page, and for the begin of a watch.

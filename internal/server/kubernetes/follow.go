@@ -19,14 +19,37 @@ import (
 
 // Meta is what [Follow] needs of an object. A type that is followed embeds it as the field metadata.
 type Meta struct {
-	Name            string            `json:"name"`
-	Namespace       string            `json:"namespace"`
-	UID             string            `json:"uid"`
-	ResourceVersion string            `json:"resourceVersion"`
-	Labels          map[string]string `json:"labels"`
-	Annotations     map[string]string `json:"annotations"`
-	Deleted         string            `json:"deletionTimestamp"` // empty unless it is being deleted
-	Owners          []Owner           `json:"ownerReferences"`
+	Name            string `json:"name"`
+	Namespace       string `json:"namespace"`
+	UID             string `json:"uid"`
+	ResourceVersion string `json:"resourceVersion"`
+	Labels          Labels `json:"labels"`
+	// Annotations has only those that are used: all of an object may have 256 KiB.
+	Annotations Annotations `json:"annotations"`
+	Deleted     string      `json:"deletionTimestamp"` // empty unless it is being deleted
+	Owners      []Owner     `json:"ownerReferences"`
+}
+
+// Annotations are those that teescope uses.
+type Annotations struct {
+	Scheme string `json:"prometheus.io/scheme"` // of a pod: says that its port has TLS. Scrape configurations often read it
+}
+
+// maxLabels is the maximum size of an object's labels, as JSON. Kubernetes bounds each of them, but not their number.
+const maxLabels = 16 << 10
+
+// Labels are those of an object, or nothing if they are very many.
+type Labels map[string]string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *Labels) UnmarshalJSON(data []byte) error {
+	if len(data) > maxLabels {
+		return nil
+	}
+	var all map[string]string
+	err := json.Unmarshal(data, &all)
+	*l = all
+	return err
 }
 
 // Owner is the controller of an object.
@@ -102,8 +125,12 @@ func list[T Object](ctx context.Context, f Follower) (all map[string]T, version 
 	all = map[string]T{}
 	query := url.Values{}
 	maps.Copy(query, f.Query)
-	query.Set("limit", strconv.Itoa(pageSize))
-	for {
+	size := pageSize
+	for pages := 0; ; pages++ {
+		if pages > 1000+f.Most {
+			return nil, "", fmt.Errorf("%s has more than %d pages", f.Path, pages)
+		}
+		query.Set("limit", strconv.Itoa(size))
 		var page struct {
 			Metadata struct {
 				ResourceVersion string `json:"resourceVersion"`
@@ -111,9 +138,13 @@ func list[T Object](ctx context.Context, f Follower) (all map[string]T, version 
 			} `json:"metadata"`
 			Items []T `json:"items"`
 		}
-		if err := f.Client.page(ctx, f.Path, query, &page); err != nil {
+		if err := f.Client.page(ctx, f.Path, query, &page); errors.Is(err, inputfile.ErrSize) && size > 1 {
+			size /= 2 // anyone who may make objects decides how large they are
+			continue
+		} else if err != nil {
 			return nil, "", err
 		}
+		size = min(2*size, pageSize)
 		for _, item := range page.Items {
 			all[item.Head().UID] = item
 		}

@@ -220,11 +220,35 @@ func TestHostileAnswers(t *testing.T) {
 	a.answers <- func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"type":"ADDED","object":{"metadata":{"name":"%s"`, strings.Repeat("x", maxObject))
 	}
-	expect(t, failures, "more than 4194304 bytes")
+	expect(t, failures, "more than 12582912 bytes")
 	a.answers <- func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "https://192.0.2.1/", http.StatusFound)
 	}
 	expect(t, failures, "302 Found")
+}
+
+// TestLargeObjects has users of the cluster who make their pods as large as they can.
+func TestLargeObjects(t *testing.T) {
+	a, c := newAPI(t)
+	names, _ := start(t, c, 10)
+	a.answers <- func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"items":[%s]}`, strings.Repeat(" ", maxBody))
+	}
+	a.request()
+	a.answers <- page("next", pod("a", "1"))
+	if got := a.request().URL.Query().Get("limit"); got != "125" {
+		t.Errorf("after a page that is too large, asked for %s", got)
+	}
+	a.answers <- page("", pod("b", "2"))
+	if got := a.request().URL.Query(); got.Get("limit") != "250" || got.Get("continue") != "next" {
+		t.Errorf("after a small page, asked %s", got.Encode())
+	}
+	expect(t, names, "a@node-a b@node-b")
+	var p Pod
+	text := `{"metadata":{"labels":{"a":"` + strings.Repeat("x", maxLabels) + `"},"annotations":{"a":"b","prometheus.io/scheme":"https"}}}`
+	if err := json.Unmarshal([]byte(text), &p); err != nil || p.Labels != nil || p.Annotations.Scheme != "https" {
+		t.Errorf("%v, %d labels, %+v", err, len(p.Labels), p.Annotations)
+	}
 }
 
 func TestOutsideOfACluster(t *testing.T) {
