@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
@@ -25,8 +26,10 @@ const (
 	maxAnswer = 32 << 20
 	// maxComplaint is the maximum size of an answer that is not passed on, in bytes.
 	maxComplaint = 4 << 10
-	// maxConcurrent is the maximum number of requests at the same time, of all clients. A page makes six.
+	// maxConcurrent is the maximum number of requests at the same time, of all clients, and maxPerClient that of each. A page
+	// makes six.
 	maxConcurrent = 12
+	maxPerClient  = 6
 	// longURL is the size of the parameters in bytes from which they are sent in a body, because servers limit the length of URLs.
 	longURL = 4 << 10
 )
@@ -72,7 +75,7 @@ func mayPost(path string) bool {
 type Proxy struct {
 	server *remote.Server
 	client *http.Client
-	places chan struct{}
+	places *places
 }
 
 // New returns a proxy for a server. It sends no request.
@@ -80,7 +83,7 @@ func New(s *remote.Server) *Proxy {
 	c := s.Client()
 	// A redirect would be followed with credentials of the network that this process is in.
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Proxy{server: s, client: c, places: make(chan struct{}, maxConcurrent)}
+	return &Proxy{server: s, client: c, places: newPlaces()}
 }
 
 // ServeHTTP implements http.Handler.
@@ -101,12 +104,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, fmt.Errorf("reading the parameters: %w", err))
 		return
 	}
-	select {
-	case p.places <- struct{}{}:
-		defer func() { <-p.places }()
-	case <-r.Context().Done():
+	leave := p.places.take(r.Context(), clientname.Of(r.RemoteAddr)) // or the name that the HTTP server gave
+	if leave == nil {
 		return
 	}
+	defer leave()
 	resp, err := p.ask(r.Context(), path, only(r.Form, allowed))
 	if err != nil {
 		if r.Context().Err() == nil {

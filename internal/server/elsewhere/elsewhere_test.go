@@ -3,10 +3,12 @@
 package elsewhere
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,6 +152,50 @@ func TestLongAnswers(t *testing.T) {
 	})
 	if status, text, err := do(t, "GET", front+"/api/v1/query?query=up", ""); err != nil || status != 502 {
 		t.Errorf("%d %s %v", status, text, err)
+	}
+}
+
+// TestAClientLeavesPlacesForOthers: one client asks for much that takes long, and another is answered.
+func TestAClientLeavesPlacesForOthers(t *testing.T) {
+	waiting := make(chan struct{}, 2*maxConcurrent)
+	database := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("query") == "slow" {
+			waiting <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(database.Close)
+	s, err := remote.New("--query.url", database.URL, remote.Access{}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(s)
+	ask := func(ctx context.Context, client, query string) int {
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/query?query="+query, http.NoBody)
+		r.RemoteAddr = client
+		p.ServeHTTP(w, r)
+		return w.Code
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 2 * maxConcurrent {
+		all.Go(func() { ask(ctx, "192.0.2.1:1", "slow") })
+	}
+	for range maxPerClient {
+		<-waiting
+	}
+	within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if code := ask(within, "192.0.2.2:1", "fast"); code != http.StatusOK || within.Err() != nil {
+		t.Errorf("another client: %d, %v", code, within.Err())
+	}
+	stop()
+	all.Wait()
+	if len(p.places.of) != 0 || len(p.places.all) != 0 {
+		t.Errorf("places are kept: %d clients, %d", len(p.places.of), len(p.places.all))
 	}
 }
 

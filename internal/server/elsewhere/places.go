@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package elsewhere
+
+import (
+	"context"
+	"sync"
+)
+
+// places bounds the requests at the same time, of all clients and of each.
+type places struct {
+	all chan struct{}
+
+	mu sync.Mutex
+	of map[string]*share // of clients with requests
+}
+
+// share is what one client has.
+type share struct {
+	running  chan struct{}
+	requests int // running and waiting
+}
+
+func newPlaces() *places {
+	return &places{all: make(chan struct{}, maxConcurrent), of: map[string]*share{}}
+}
+
+// take waits for a place. It returns nil if ctx ends before.
+func (p *places) take(ctx context.Context, client string) (leave func()) {
+	p.mu.Lock()
+	s := p.of[client]
+	if s == nil {
+		s = &share{running: make(chan struct{}, maxPerClient)}
+		p.of[client] = s
+	}
+	s.requests++
+	p.mu.Unlock()
+	taken := []chan struct{}{}
+	leave = func() {
+		for _, c := range taken {
+			<-c
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if s.requests--; s.requests == 0 {
+			delete(p.of, client)
+		}
+	}
+	for _, c := range []chan struct{}{s.running, p.all} { // first its own: who waits there takes no place of others
+		select {
+		case c <- struct{}{}:
+			taken = append(taken, c)
+		case <-ctx.Done():
+			leave()
+			return nil
+		}
+	}
+	return leave
+}
