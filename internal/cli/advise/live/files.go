@@ -66,22 +66,26 @@ func inRoot(p hostfs.Process, name string) ([]byte, error) {
 		return nil, &os.PathError{Op: "open", Path: p.Path("root"), Err: err}
 	}
 	defer func() { _ = unix.Close(root) }()
+	// Opening a device may do something to it, as to a watchdog, and a container may make one. So the file is looked at first.
 	fd, err := unix.Openat2(root, strings.TrimPrefix(name, "/"), &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	file := os.NewFile(uintptr(fd), name)
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
+	defer func() { _ = unix.Close(fd) }()
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
 	}
-	if !info.Mode().IsRegular() {
+	if info.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, fmt.Errorf("%s: %w", name, errKind)
 	}
+	file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer file.Close()
 	data, err := inputfile.ReadAll(file, manifest.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -133,6 +133,27 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A device is not even opened, because opening one may do something to the machine. No driver has this one, so an open would fail
+// in another way.
+func TestManifestIsDevice(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes devices")
+	}
+	f := newFake(t)
+	manifest := filepath.Join(f.dir, "container/app/redis-server.manifest.sgx")
+	if err := errors.Join(os.Remove(manifest), unix.Mknod(manifest, unix.S_IFCHR|0o666, int(unix.Mkdev(240, 0)))); err != nil {
+		t.Fatal(err)
+	}
+	finder := New(f.machine(), nil)
+	all, err := finder.Find(100)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if finder.Read(&all[0]); !errors.Is(all[0].Err, errKind) {
+		t.Errorf("%v, want %v", all[0].Err, errKind)
+	}
+}
+
 // A program cannot make teescope read a file outside of its root, wait for a writer, or read without an end.
 func TestHostileManifest(t *testing.T) {
 	const secret = "the host's secret"
