@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/cli/record/hardware"
 	"github.com/teescope/teescope/internal/lib/text"
@@ -38,6 +41,9 @@ type counting struct {
 	servers  map[int]counted // by process
 	threads  int             // with counters of their own
 	full     bool            // there were more than maxCounted
+	launched time.Duration   // when the command was launched, after the start of the machine
+	began    time.Duration   // when the first server got counters; 0 without one
+	later    bool            // a server started when others were counted
 	failure  error           // of the last server whose threads could not be counted
 	series   map[string]*run.Series
 	last     map[string]tally
@@ -90,6 +96,7 @@ func (c *counting) launch(start func() (*child, error)) (*child, error) {
 	defer runtime.UnlockOSThread()
 	c.mu.Lock()
 	c.fold()
+	c.launched = sinceBoot()
 	set, err := hardware.OnExec(c.pairs)
 	if err != nil {
 		c.failure = err
@@ -113,11 +120,30 @@ func (c *counting) fold() {
 	c.command = nil
 }
 
-// serve opens the counters of servers that have none yet: processes with their workloads and threads.
-func (c *counting) serve(pid int, workload string, threads []int) {
+// sinceBoot returns the time since the start of the machine.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only with wrong arguments
+	return time.Duration(t.Nano())
+}
+
+// inherits reports whether a process that started then may have the counters of one that was counted before. A parent that
+// has ended leaves no trace, so that nothing is known of any later process.
+func (c *counting) inherits(started time.Duration) bool {
+	const tick = 10 * time.Millisecond // the kernel tells a start in these, rounded down
+	return c.command != nil && started+tick > c.launched || c.began > 0 && started+tick > c.began
+}
+
+// serve opens the counters of a server that has none yet: a process with its start after that of the machine, its workload and
+// its threads. One that may have inherited counters gets none, because it would be counted twice.
+func (c *counting) serve(pid int, started time.Duration, workload string, threads []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.servers[pid]; known || len(c.pairs) == 0 {
+		return
+	}
+	if c.inherits(started) {
+		c.later = true
 		return
 	}
 	if c.threads+len(threads) > maxCounted {
@@ -130,6 +156,15 @@ func (c *counting) serve(pid int, workload string, threads []int) {
 	}
 	c.servers[pid] = counted{set, workload}
 	c.threads += len(threads)
+}
+
+// served tells that a search for servers, which began then, is over. Those that started later may have inherited counters.
+func (c *counting) served(began time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.began == 0 && c.threads > 0 {
+		c.began = began
+	}
 }
 
 // counts reports whether a process has counters.
@@ -202,6 +237,9 @@ func (c *counting) notes(enclaves map[string]bool) []string {
 	var notes []string
 	if c.failure != nil {
 		notes = append(notes, fmt.Sprintf("some threads have no counters of cycles and instructions: %v", c.failure))
+	}
+	if c.later {
+		notes = append(notes, "servers that started while others were counted: their cycles and instructions are only in the counts of those that started them")
 	}
 	if c.full {
 		notes = append(notes, fmt.Sprintf("the servers have more than %d threads: cycles and instructions of others are not counted", maxCounted))

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/cli/record/hardware"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/run"
 )
 
@@ -100,7 +102,8 @@ func TestCountersOfServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := server.Process.Pid
-	c.serve(pid, "server", []int{pid})
+	c.serve(pid, 0, "server", []int{pid})
+	c.served(sinceBoot())
 	if !c.counts(pid) || c.counts(1<<30) {
 		t.Error("the process has no counters, or another one has")
 	}
@@ -116,9 +119,37 @@ func TestCountersOfServers(t *testing.T) {
 	if got := sums(c.values())["teescope_page_faults_total of server"]; got < 150 {
 		t.Errorf("a server that started two programs had %v page faults", got)
 	}
-	c.serve(1<<30, "many", make([]int, maxCounted))
+	c.serve(1<<30, 0, "many", make([]int, maxCounted))
 	if notes := c.notes(nil); len(notes) != 1 || !strings.Contains(notes[0], "more than 256 threads") {
 		t.Errorf("notes are %q", notes)
+	}
+}
+
+// A process that was started by a counted one, as the workers of a server or a daemon of the command, has inherited the counters.
+// It matches --watch too, and counts once.
+func TestInheritedCountersCountOnce(t *testing.T) {
+	c := newSoftware(t, "command")
+	one, err := c.launch(func() (*child, error) {
+		return launch([]string{"sh", "-c", "sleep 0.5; ls / >/dev/null; ls / >/dev/null; true"}, nil, io.Discard, io.Discard)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := one.cmd.Process.Pid
+	stat, err := hostfs.At("/proc").Process(pid).Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.serve(pid, stat.Started, "server", []int{pid})
+	<-one.done
+	if got := sums(c.values()); got["teescope_page_faults_total of command"] < 150 || got["teescope_page_faults_total of server"] != 0 {
+		t.Errorf("counted %v", got)
+	}
+	if notes := strings.Join(c.notes(nil), "; "); c.counts(pid) || !strings.Contains(notes, "while others were counted") {
+		t.Errorf("notes are %q", notes)
+	}
+	if c.inherits(stat.Started - time.Second) {
+		t.Error("a process that started before the command has no counters of it")
 	}
 }
 

@@ -121,13 +121,20 @@ func (r *recording) warn(all []condition.Warning) {
 
 // count opens counters of the watched servers that have none.
 func (r *recording) count() {
+	began := sinceBoot()
 	for pid, workload := range r.chooser.matching() {
 		if r.counting.counts(pid) {
 			continue
 		}
-		threads, _ := r.chooser.proc.Process(pid).Threads(maxCounted + 1) // none if it has ended
-		r.counting.serve(pid, workload, threads)
+		process := r.chooser.proc.Process(pid)
+		stat, err := process.Thread(pid).Stat()
+		if err != nil {
+			continue // it has ended
+		}
+		threads, _ := process.Threads(maxCounted + 1) // none if it has ended
+		r.counting.serve(pid, stat.Started, workload, threads)
 	}
+	r.counting.served(began)
 }
 
 // setup runs the shell command that comes first.
