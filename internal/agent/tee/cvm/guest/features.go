@@ -51,9 +51,11 @@ func number(text string) int {
 	return int(n)
 }
 
-// Features for cryptography and vectors, by their names in /proc/cpuinfo (arch/x86/include/asm/cpufeatures.h).
+// Features for cryptography and vectors, by their names in /proc/cpuinfo (arch/x86/include/asm/cpufeatures.h). The models are
+// those of Linux: arch/x86/kernel/cpu/amd.c and arch/x86/include/asm/intel-family.h. rdseed is not among them: Linux itself
+// switches it off on EPYC 9005 with older microcode ("x86/CPU/AMD: Add RDSEED fix for Zen5").
 var (
-	zen3       = []string{"adx", "aes", "avx2", "bmi2", "pclmulqdq", "rdseed", "sha_ni", "vaes", "vpclmulqdq"}
+	zen3       = []string{"adx", "aes", "avx2", "bmi2", "pclmulqdq", "sha_ni", "vaes", "vpclmulqdq"}
 	zen4       = append(slices.Clone(zen3), "avx512f", "avx512_bf16", "avx512_vnni", "gfni")
 	iceLake    = append(slices.Clone(zen3), "avx512f", "avx512_vnni", "gfni")
 	sapphire   = append(slices.Clone(iceLake), "amx_bf16", "amx_int8", "amx_tile", "avx512_bf16", "avx_vnni")

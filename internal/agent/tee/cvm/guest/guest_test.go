@@ -248,6 +248,16 @@ func TestWhatIsNotMeasuredIsAbsent(t *testing.T) {
 	}
 }
 
+// Only a confidential machine lacks features: another one that was told to copy its data (swiotlb=force) is not judged.
+func TestFeaturesOfAnotherMachine(t *testing.T) {
+	b, _ := fake(machine(t, map[string]string{"proc/cpuinfo": "vendor_id: AuthenticAMD\ncpu family: 25\nmodel: 1\nflags: fpu\n"}))
+	for guest, want := range map[teelabel.Kind]bool{teelabel.TDX: true, teelabel.SEV: true, teelabel.None: false} {
+		if b.guest = guest; strings.Contains(told(t, b), "feature_missing{") != want {
+			t.Errorf("%s: features are missing: %t, want %t", guest, !want, want)
+		}
+	}
+}
+
 // A group whose processes do nothing for a while gives its number back, and its workload keeps the counts.
 func TestAQuietGroupKeepsItsCounts(t *testing.T) {
 	b, free := fake(machine(t, nil))
@@ -302,7 +312,7 @@ func TestHalts(t *testing.T) {
 }
 
 func TestMissingFeatures(t *testing.T) {
-	const milan = "adx aes avx2 bmi2 pclmulqdq rdseed sha_ni vaes vpclmulqdq"
+	const milan = "adx aes avx2 bmi2 pclmulqdq sha_ni vaes vpclmulqdq" // and rdseed, which Linux can switch off
 	for _, tt := range []struct{ cpu, want string }{
 		{"vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 1\nflags : fpu " + milan + "\n", ""},
 		{"vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 17\nflags : " + milan + "\n", "avx512f avx512_bf16 avx512_vnni gfni"},

@@ -49,7 +49,7 @@ func (f *families) describeState() {
 		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", "kind")
 	f.info = metric.New(metric.Desc{
 		Name: "teescope_guest_info", Kind: metric.Info, Source: metric.Kernel, Labels: []string{"tee", "halt", "idle_driver"},
-		Help: "Always 1 in a confidential virtual machine. halt is direct if a trust domain's kernel asks the host to wait without a #VE, exception if it takes one (before Linux 6.15 and its stable updates), and empty elsewhere. " +
+		Help: "Always 1 in a confidential virtual machine. halt is direct if each halt of a trust domain's kernel asks the host without a #VE. It is exception if some take one: before Linux 6.15 and its stable updates, those for contended locks and of the ACPI idle driver, but not of the usual idle loop. It is empty elsewhere. " +
 			"idle_driver is that of cpuidle; with haltpoll, CPUs poll before they wait.",
 		Origin: "/dev, types of the kernel, /sys/devices/system/cpu/cpuidle/current_driver",
 	})
@@ -61,8 +61,9 @@ func (f *families) describeState() {
 	})
 }
 
-// haltsBy returns how a trust domain waits. Linux 6.15, and the stable kernels that have its change, call tdx_halt in
-// place of an instruction that causes a #VE.
+// haltsBy returns how a trust domain halts. Linux 6.15, and the stable kernels that have its change, call tdx_halt wherever
+// they halt ("x86/tdx: Fix arch_safe_halt() execution for TDX VMs"). Older ones ask the host directly in the usual idle loop
+// only (tdx_safe_halt), and elsewhere execute an instruction that causes a #VE.
 func haltsBy(guest teelabel.Kind, has func(function string) bool) string {
 	switch {
 	case guest != teelabel.TDX:
@@ -92,6 +93,9 @@ func (b *Backend) emitState(emit func(prometheus.Metric)) error {
 	emit(f.info.Value(1, string(b.guest), b.halts, text.Label(strings.TrimSpace(string(driver)))))
 	interrupts, err := proc.ReadLines(maxInterrupts, "interrupts")
 	parseIPIs(interrupts, func(kind string, n uint64) { emit(f.ipis.Value(float64(n), kind)) })
+	if b.guest == teelabel.None {
+		return unlessAbsent(err) // the copies were asked for, and the processor is that of any machine
+	}
 	cpu, cpuErr := proc.Read(maxCPUInfo, "cpuinfo")
 	for _, feature := range parseCPU(cpu).missing() {
 		emit(f.missing.Value(1, feature))
