@@ -81,11 +81,18 @@ func (f *Finder) Find(pid int) ([]Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the processes: %w", err)
 	}
+	var wanted sight
+	if pid != 0 {
+		var ok bool
+		if wanted, ok = f.look(pid); !ok {
+			return nil, nil
+		}
+	}
 	var all []Program
 	at := make(map[int]int) // the first process of a program: its place
 	for _, p := range pids {
 		s, ok := f.look(p)
-		if !ok {
+		if !ok || pid != 0 && s.first != wanted.first { // others do not take its place
 			continue
 		}
 		i, known := at[s.first]
@@ -99,11 +106,6 @@ func (f *Finder) Find(pid int) ([]Program, error) {
 		if len(all[i].Processes) < maxProcesses {
 			all[i].Processes = append(all[i].Processes, advise.Process{PID: p})
 		}
-	}
-	if pid != 0 {
-		all = slices.DeleteFunc(all, func(p Program) bool {
-			return !slices.ContainsFunc(p.Processes, func(one advise.Process) bool { return one.PID == pid })
-		})
 	}
 	slices.SortFunc(all, func(a, b Program) int { return a.first - b.first })
 	return all, nil

@@ -133,6 +133,22 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A user can start more programs than are described, or processes of one. A program that is named is found nevertheless.
+func TestFindAmongMany(t *testing.T) {
+	f := newFake(t)
+	for i := range maxPrograms {
+		f.process(1000+i, 1, 0, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so init false", heap)
+	}
+	f.process(5000, 1, 0, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so init late", heap, "0")
+	finder := New(f.machine(), nil)
+	if all, err := finder.Find(0); err != nil || len(all) != maxPrograms {
+		t.Errorf("%d programs, %v", len(all), err)
+	}
+	if one, err := finder.Find(5000); err != nil || len(one) != 1 || one[0].App != "late" {
+		t.Errorf("%+v, %v", one, err)
+	}
+}
+
 // A device is not even opened, because opening one may do something to the machine. No driver has this one, so an open would fail
 // in another way.
 func TestManifestIsDevice(t *testing.T) {
