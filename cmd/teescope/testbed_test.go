@@ -72,6 +72,18 @@ func TestRecordInTestbed(t *testing.T) {
 	}
 }
 
+// The name of a program can be longer than the kernel's name of its processes, and can look like a regular expression.
+func TestTestbedWatchesAnyName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.tsrun")
+	if _, errs, err := execute(t, "record", "--in-testbed", "--source", fakeTestbed(t, "0"), "-o", file, "--", "my(g++)-test's-program"); err != nil {
+		t.Fatalf("%v: %s", err, errs)
+	}
+	text, err := os.ReadFile(file)
+	if want := `--watch 'comm=my\(g\+\+\)-test'\''s-' `; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("the agent does not get %s: %v\n%s", want, err, text)
+	}
+}
+
 func TestWrongRecordInTestbed(t *testing.T) {
 	for want, args := range map[string]string{
 		"add --in-testbed":   "--in file -- app",

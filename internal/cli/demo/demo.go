@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -50,10 +51,10 @@ const DefaultKernel = "6.12"
 // epcMiB is less than the demo's enclaves need together.
 const epcMiB = 32
 
-// start begins the scripts. It starts teescope, which watches the program that $1 names, and waits until it watches the
+// start begins the scripts. It starts teescope, which watches the processes of the rule $0, and waits until it watches the
 // driver.
 const start = `
-./teescope up --listen 127.0.0.1:9750 --data-dir /run/teescope --interval 5s --overhead.budget 100% --transitions.trace on --watch "comm=$1" --log.level warn >/dev/null &
+./teescope up --listen 127.0.0.1:9750 --data-dir /run/teescope --interval 5s --overhead.budget 100% --transitions.trace on --watch "$0" --log.level warn >/dev/null &
 until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
 ` + driverIsWatched
 
@@ -68,7 +69,7 @@ done
 // share of the EPC. The other one leaves its enclave for each part of a request. Both run until the machine stops. The
 // load reconnects now and then, because a connection is one ECALL, and an ECALL is timed when it ends. The enclaves start
 // when the driver is watched, because the start and the threads of older ones are not known.
-const story = "set -- kv" + start + `
+const story = start + `
 kv -mib 4 -chatty 1 >/dev/null &
 paging -mib 64 -working 40 -count 0 >/dev/null &
 sleep 2
@@ -94,10 +95,10 @@ func SGX(ctx context.Context, o Options) error {
 		ctx, stop = context.WithTimeout(ctx, o.For)
 		defer stop()
 	}
-	script, about := []string{"sh", "-c", story}, "teescope watches two enclaves in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"+
+	script, about := []string{"sh", "-c", story, "comm=kv"}, "teescope watches two enclaves in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"+
 		"\"paging\" needs more enclave memory than there is, \"kv\" leaves its enclave for each piece of a request.\n"
 	if len(o.Command) > 0 {
-		script = append([]string{"sh", "-c", guest, "sh"}, o.inGuest()...)
+		script = append([]string{"sh", "-c", guest, o.watched()}, o.inGuest()...)
 		about = "teescope watches the command in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"
 	}
 	cmd := o.boot(ctx, root, []string{"-port", port + ":9750"}, script)
@@ -154,6 +155,13 @@ func (o Options) boot(ctx context.Context, root string, options, script []string
 // inGuest returns the command as the virtual machine has it: a file of this machine is in its working directory.
 func (o Options) inGuest() []string {
 	return append([]string{filepath.Base(o.Command[0])}, o.Command[1:]...)
+}
+
+// watched returns the rule for the processes of the command. The kernel cuts their name, which is no regular expression.
+func (o Options) watched() string {
+	const maxComm = 15 // TASK_COMM_LEN without the zero at its end
+	name := o.inGuest()[0]
+	return "comm=" + regexp.QuoteMeta(name[:min(len(name), maxComm)])
 }
 
 // ErrNoSource reports that the source tree with the virtual machine was not found.

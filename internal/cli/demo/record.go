@@ -47,7 +47,7 @@ func Record(ctx context.Context, o Options, rules, flags []string, output string
 // recorder returns the script that records in the machine. Breakpoints of the agent need a value below Debian's.
 func (o Options) recorder(rules []string) string {
 	agent := "./teescope agent --listen 127.0.0.1:9750 --overhead.budget 100% --transitions.trace on --syscalls.time --log.level warn"
-	for _, rule := range append([]string{"comm=" + o.inGuest()[0]}, rules...) {
+	for _, rule := range append([]string{o.watched()}, rules...) {
 		agent += " --watch " + quoted(rule)
 	}
 	return "echo 2 >/proc/sys/kernel/perf_event_paranoid\n" + agent + " &\n" + driverIsWatched +
