@@ -151,8 +151,9 @@ func (c *counting) serve(pid int, started time.Duration, workload string, thread
 		return
 	}
 	set, err := hardware.Threads(c.pairs, threads)
-	if err != nil {
+	if err != nil { // a part of the threads would look like all; and the recorder needs files too
 		c.failure = err
+		set.Close()
 	}
 	c.servers[pid] = counted{set, workload}
 	c.threads += len(threads)
@@ -236,7 +237,7 @@ func (c *counting) notes(enclaves map[string]bool) []string {
 	defer c.mu.Unlock()
 	var notes []string
 	if c.failure != nil {
-		notes = append(notes, fmt.Sprintf("some threads have no counters of cycles and instructions: %v", c.failure))
+		notes = append(notes, fmt.Sprintf("the command or a server has no counters of cycles and instructions: %v", c.failure))
 	}
 	if c.later {
 		notes = append(notes, "servers that started while others were counted: their cycles and instructions are only in the counts of those that started them")

@@ -153,6 +153,20 @@ func TestInheritedCountersCountOnce(t *testing.T) {
 	}
 }
 
+// Without a counter for each thread, as when there are too many open files, a server has none: the figures of a part of its
+// threads would look like those of all. The files of the others are free again.
+func TestServerThatIsNotCountedWhole(t *testing.T) {
+	c := newSoftware(t, "")
+	const noThread = -1 // together with any CPU, which is refused
+	c.serve(unix.Getpid(), 0, "server", []int{unix.Gettid(), noThread})
+	if all := c.values(); len(all) != 0 {
+		t.Errorf("counted %+v", all)
+	}
+	if notes := c.notes(nil); len(notes) != 1 || !strings.Contains(notes[0], "no counters") {
+		t.Errorf("notes are %q", notes)
+	}
+}
+
 // What cannot be counted is said once, as a condition, and nothing is recorded.
 func TestNoCounters(t *testing.T) {
 	missing := [][]hardware.Event{{{Name: "nothing", Type: unix.PERF_TYPE_HARDWARE, Config: 1 << 30}}}
