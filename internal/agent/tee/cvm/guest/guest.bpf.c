@@ -208,6 +208,7 @@ SEC("fentry/tdx_handle_virt_exception") int virt_exception(u64 *ctx)
 }
 
 #define WRMSR 0x300f /* the bytes 0f 30 */
+#define RDMSR 0x320f
 
 /* vc_raw_handle_exception(regs, error_code): the code is that of an exit of SVM. */
 SEC("fentry/vc_raw_handle_exception") int vc_exception(u64 *ctx)
@@ -228,8 +229,11 @@ SEC("fentry/vc_raw_handle_exception") int vc_exception(u64 *ctx)
 		break;
 	case 0x7c:
 		bpf_probe_read_kernel(&opcode, sizeof(opcode), (void *)BPF_CORE_READ(regs, ip));
-		cause = opcode == WRMSR ? CAUSE_MSR_WRITE : CAUSE_MSR_READ;
-		break;
+		if (opcode == WRMSR)
+			cause = CAUSE_MSR_WRITE;
+		else if (opcode == RDMSR)
+			cause = CAUSE_MSR_READ;
+		break; /* otherwise the instruction could not be read, or is another one */
 	case 0x81:
 		cause = CAUSE_HYPERCALL;
 		break;
