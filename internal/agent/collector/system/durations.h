@@ -13,7 +13,7 @@
 #include "slots.h"
 
 /* By place of a watched process and number of the call. All CPUs add to one record, atomically: one for each CPU would
- * take 2 MB. User space sets the size before loading. */
+ * take 3.7 MB. User space sets the size before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -42,7 +42,8 @@ static __always_inline void keep_start(u32 pid, u64 word, u64 replaced_by, u64 b
 		return;
 	}
 	known = bpf_map_lookup_elem(&call_starts, &pid);
-	if (!known || known->word[1] != word)
+	/* The thread has the former word if it ran when its word was restarted last. */
+	if (!known || (known->word[0] != word && known->word[1] != word))
 		return;
 	known->word[0] = word;
 	known->word[1] = replaced_by;

@@ -136,6 +136,18 @@ func starts(t *testing.T, c *Collector) (n int) {
 	return n
 }
 
+// asleepNow returns the thread of a process that sleeps, and the start of its call, or 0.
+func asleepNow(c *Collector, pid int) (thread uint32, of callStart) {
+	for entries := c.kernel.durations.starts.Iterate(); entries.Next(&thread, &of); {
+		in, _ := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "task", fmt.Sprint(thread), "syscall"))
+		var nr int
+		if _, err := fmt.Sscan(string(in), &nr); err == nil && nr == unix.SYS_PSELECT6 {
+			return thread, of
+		}
+	}
+	return 0, callStart{}
+}
+
 // Every call is counted once, also when thousands follow each other, and those of processes that are not watched are in no
 // distribution.
 func TestDurationsAreAsManyAsTheCalls(t *testing.T) {
@@ -165,6 +177,44 @@ func TestDurationsAreAsManyAsTheCalls(t *testing.T) {
 	if _, kept, _ := distribution(t, c, name, "getppid"); kept != n {
 		t.Errorf("%d calls after the end of the process, %d before", kept, n)
 	}
+}
+
+// A scrape that finds a thread waiting stores the next word of its call, and the thread may run before it gets that word. It keeps
+// the former one then, and its call counts with its whole time like any other, also if later scrapes restart it.
+func TestACallThatKeptItsWordIsCounted(t *testing.T) {
+	name := unique("dur-kept")
+	c := start(t, Options{SyscallTime: true, Watch: parsed(t, "comm="+name)})
+	p := converse(t, job(program(t, "dur-kept"), "sleeps-on-line", ""))
+	p.say("1ms")
+	scrape(t, c) // watches it
+	undisturbed(t, func() error { return keepsItsWord(t, c, p, name) })
+}
+
+// keepsItsWord lets the program sleep, and gives its thread the word that was stored as the next one.
+func keepsItsWord(t *testing.T, c *Collector, p *conversation, name string) error {
+	t.Helper()
+	const asleep = 1.0
+	_, n, was := distribution(t, c, name, "pselect6")
+	answer := make(chan string, 1)
+	go func() { answer <- p.say("1s") }()
+	thread, of := uint32(0), callStart{}
+	for until := time.Now().Add(30 * time.Second); thread == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			return fmt.Errorf("the start of its call is not stored; it took %s ns", <-answer)
+		}
+		scrape(t, c)
+		thread, of = asleepNow(c, p.cmd.Process.Pid)
+	}
+	of.Word = [2]uint64{of.Word[1], of.Word[1] + 1<<20} // the second is the word that it did not get
+	if err := c.kernel.durations.starts.Put(thread, of); err != nil {
+		return err
+	}
+	scrape(t, c)
+	most := took(t, <-answer)
+	if _, m, is := distribution(t, c, name, "pselect6"); m-n != 1 || is-was < asleep || is-was > most {
+		return fmt.Errorf("%d calls of %.4f s, want one of %.1f to %.4f", m-n, is-was, asleep, most)
+	}
+	return nil
 }
 
 // The starts of calls are forgotten when their threads end, and when timing begins again.
