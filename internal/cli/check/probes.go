@@ -111,7 +111,7 @@ func check(t probe.Trial) Check {
 func adviceFor(t probe.Trial) string {
 	switch {
 	case strings.HasPrefix(t.Probe, "user/"):
-		return "correct the probe in its file; the agent starts without it, and only its metric is absent"
+		return "do what its reason says, or correct the probe in its file; the agent starts without it, and only its metric is absent"
 	case strings.HasPrefix(t.Probe, "llc_"):
 		return "see pmu"
 	case t.Required:
