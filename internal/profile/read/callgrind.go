@@ -25,6 +25,7 @@ type callgrind struct {
 	events    int
 	positions int
 	names     map[string]string // of a kind of name and a number: "fn(12)"
+	used      int               // bytes of names
 	object    string
 	file      string
 	frame     uint32
@@ -93,7 +94,10 @@ func (c *callgrind) name(kind, value string) (string, error) {
 		if len(c.names) >= maxCompressed {
 			return "", fmt.Errorf("more than %d names: %w", maxCompressed, profile.ErrLimit)
 		}
-		c.names[key] = m[2][:min(len(m[2]), c.limits.Name)]
+		c.names[key] = strings.Clone(m[2][:min(len(m[2]), c.limits.Name)])
+		if c.used += len(c.names[key]); c.used > c.limits.Bytes {
+			return "", fmt.Errorf("its names have more than %d MiB: %w", c.limits.Bytes>>20, profile.ErrLimit)
+		}
 	}
 	name, known := c.names[key]
 	if !known {

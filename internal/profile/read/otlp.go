@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -20,6 +21,12 @@ import (
 // maxOTLP is the limit of a request of OTLP in bytes, after decompression. The library reads it as a whole, and an empty
 // message of two bytes becomes a structure of about a hundred.
 const maxOTLP = 8 << 20
+
+// Limits of what samples may refer to, as many may refer to the same.
+const (
+	maxAttributes = 128     // of a sample or resource
+	maxReferences = 1 << 27 // frames of all samples
+)
 
 var errIndex = errors.New("as a request of OTLP: an index is outside of its table")
 
@@ -69,16 +76,18 @@ type otlp struct {
 	b      *profile.Builder
 	frames map[int32][]uint32 // of locations
 	types  []profile.ValueType
-	failed bool // an index is outside of its table
+	used   int                     // frames of samples
+	cached map[int32]profile.Label // attributes
+	failed bool                    // an index is outside of its table
 }
 
 // each calls f with each profile and the attributes of what it is about.
-func each(from pprofile.Profiles, f func(pprofile.Profile, []profile.Label) error) error {
+func (o *otlp) each(from pprofile.Profiles, f func(pprofile.Profile, []profile.Label) error) error {
 	for _, r := range from.ResourceProfiles().All() {
 		var labels []profile.Label
 		for key, value := range r.Resource().Attributes().All() {
-			if label := profile.LabelOf(key); label != "" {
-				labels = append(labels, profile.Label{Key: label, Value: value.AsString()})
+			if label := profile.LabelOf(key); label != "" && len(labels) < maxAttributes {
+				labels = append(labels, profile.Label{Key: label, Value: o.short(value.AsString())})
 			}
 		}
 		for _, s := range r.ScopeProfiles().All() {
@@ -93,7 +102,7 @@ func each(from pprofile.Profiles, f func(pprofile.Profile, []profile.Label) erro
 }
 
 func (o *otlp) read(from pprofile.Profiles) (*profile.Profile, error) {
-	err := each(from, func(p pprofile.Profile, _ []profile.Label) error {
+	err := o.each(from, func(p pprofile.Profile, _ []profile.Label) error {
 		if t := o.typeOf(p); !slices.Contains(o.types, t) {
 			o.types = append(o.types, t)
 		}
@@ -109,7 +118,8 @@ func (o *otlp) read(from pprofile.Profiles) (*profile.Profile, error) {
 		return nil, errors.New("it is a request of OTLP without a profile")
 	}
 	o.b, o.frames = profile.NewBuilder("OTLP", o.types, o.limits), map[int32][]uint32{}
-	if err := each(from, o.profile); err != nil {
+	o.cached = map[int32]profile.Label{}
+	if err := o.each(from, o.profile); err != nil {
 		return nil, err
 	}
 	if o.failed {
@@ -151,7 +161,11 @@ func (o *otlp) profile(p pprofile.Profile, common []profile.Label) error {
 		if stack, err = o.stack(stack[:0], s.StackIndex()); err != nil {
 			return fmt.Errorf("sample %d: %w", n+1, err)
 		}
-		if err := o.b.Add(stack, o.labels(s, common), values...); err != nil {
+		labels, err := o.labels(s, common)
+		if err != nil {
+			return fmt.Errorf("sample %d: %w", n+1, err)
+		}
+		if err := o.b.Add(stack, labels, values...); err != nil {
 			return fmt.Errorf("sample %d: %w", n+1, err)
 		}
 	}
@@ -166,6 +180,9 @@ func (o *otlp) stack(into []uint32, i int32) ([]uint32, error) {
 		frames, err := o.location(l)
 		if err != nil {
 			return nil, err
+		}
+		if o.used += len(frames); o.used > maxReferences {
+			return nil, fmt.Errorf("its samples have more than %d frames, %w", maxReferences, profile.ErrLimit)
 		}
 		if into = append(into, frames...); len(into) > o.limits.Depth {
 			return nil, fmt.Errorf("more than %d frames, %w", o.limits.Depth, profile.ErrLimit)
@@ -218,21 +235,36 @@ func (o *otlp) location(i int32) ([]uint32, error) {
 }
 
 // labels returns the attributes of a sample, and those of its resource that it has not.
-func (o *otlp) labels(s pprofile.Sample, common []profile.Label) []profile.Label {
+func (o *otlp) labels(s pprofile.Sample, common []profile.Label) ([]profile.Label, error) {
+	if s.AttributeIndices().Len() > maxAttributes {
+		return nil, fmt.Errorf("more than %d attributes, %w", maxAttributes, profile.ErrLimit)
+	}
 	var list []profile.Label
 	for _, i := range s.AttributeIndices().All() {
 		if i < 0 || int(i) >= o.AttributeTable().Len() {
-			o.failed = true
-			return nil
+			return nil, errIndex
 		}
-		a := o.AttributeTable().At(int(i))
-		key := o.text(a.KeyStrindex())
-		list = append(list, profile.Label{Key: cmp.Or(profile.LabelOf(key), key), Value: a.Value().AsString()})
+		list = append(list, o.attribute(i))
 	}
 	for _, c := range common {
 		if !slices.ContainsFunc(list, func(l profile.Label) bool { return l.Key == c.Key }) {
 			list = append(list, c)
 		}
 	}
-	return list
+	return list, nil
 }
+
+// attribute returns an attribute of the table. It is made once, as it may be long and of many samples.
+func (o *otlp) attribute(i int32) profile.Label {
+	l, known := o.cached[i]
+	if !known {
+		a := o.AttributeTable().At(int(i))
+		key := o.text(a.KeyStrindex())
+		l = profile.Label{Key: o.short(cmp.Or(profile.LabelOf(key), key)), Value: o.short(a.Value().AsString())}
+		o.cached[i] = l
+	}
+	return l
+}
+
+// short cuts a text before it is copied for each sample.
+func (o *otlp) short(s string) string { return strings.Clone(s[:min(len(s), o.limits.Name)]) }
