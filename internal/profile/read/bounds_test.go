@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/teescope/teescope/internal/profile"
@@ -57,5 +58,15 @@ func TestNamesOfCallgrindAreBounded(t *testing.T) {
 	limits.Bytes = 1 << 20
 	if _, err := Read(strings.NewReader(b.String()), Options{}, limits); !errors.Is(err, profile.ErrLimit) {
 		t.Error(err)
+	}
+}
+
+// TestNestedAttributesAreNoLabels: a label is one value.
+func TestNestedAttributesAreNoLabels(t *testing.T) {
+	o := otlp{limits: profile.DefaultLimits()}
+	nested, one := pcommon.NewValueSlice(), pcommon.NewValueInt(7)
+	nested.Slice().AppendEmpty().SetStr("x")
+	if got := o.value(nested) + o.value(pcommon.NewValueMap()) + o.value(one); got != "7" {
+		t.Errorf("%q", got)
 	}
 }

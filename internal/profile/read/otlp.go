@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -87,7 +88,7 @@ func (o *otlp) each(from pprofile.Profiles, f func(pprofile.Profile, []profile.L
 		var labels []profile.Label
 		for key, value := range r.Resource().Attributes().All() {
 			if label := profile.LabelOf(key); label != "" && len(labels) < maxAttributes {
-				labels = append(labels, profile.Label{Key: label, Value: o.short(value.AsString())})
+				labels = append(labels, profile.Label{Key: label, Value: o.value(value)})
 			}
 		}
 		for _, s := range r.ScopeProfiles().All() {
@@ -260,10 +261,18 @@ func (o *otlp) attribute(i int32) profile.Label {
 	if !known {
 		a := o.AttributeTable().At(int(i))
 		key := o.text(a.KeyStrindex())
-		l = profile.Label{Key: o.short(cmp.Or(profile.LabelOf(key), key)), Value: o.short(a.Value().AsString())}
+		l = profile.Label{Key: o.short(cmp.Or(profile.LabelOf(key), key)), Value: o.value(a.Value())}
 		o.cached[i] = l
 	}
 	return l
+}
+
+// value returns the value of an attribute, and nothing for a list or map: deeply nested ones take minutes to write as text.
+func (o *otlp) value(v pcommon.Value) string {
+	if t := v.Type(); t == pcommon.ValueTypeSlice || t == pcommon.ValueTypeMap {
+		return ""
+	}
+	return o.short(v.AsString())
 }
 
 // short cuts a text before it is copied for each sample.
