@@ -30,7 +30,8 @@ type RemoteWrite struct {
 	V2     bool // version 2.0 of the protocol; otherwise 1.0
 }
 
-// lastFlush is how long samples are still sent when the program stops.
+// lastFlush is how long samples are still sent when the program stops. The senders stop one after the other and share it, so
+// that receivers that hang leave time to close the database.
 const lastFlush = 3 * time.Second
 
 // configs are the receivers as Prometheus configures them. Samples are sent at the latest after an interval.
@@ -56,7 +57,7 @@ func (r *RemoteWrite) open(db *tsdb.DB, c *config.Config, reg prometheus.Registe
 		return nil, nil // nothing is sent
 	}
 	start := func() (int64, error) { return db.Head().MinTime(), nil }
-	senders := remote.NewStorage(quietlog.New(log, "remote write"), reg, start, db.Dir(), lastFlush, noMetadata{}, false)
+	senders := remote.NewStorage(quietlog.New(log, "remote write"), reg, start, db.Dir(), lastFlush/time.Duration(len(r.URLs)), noMetadata{}, false)
 	if err := senders.ApplyConfig(c); err != nil {
 		return nil, fmt.Errorf("configuring remote write: %w", errors.Join(err, senders.Close()))
 	}

@@ -4,6 +4,7 @@ package prom
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -136,4 +137,35 @@ func first(got map[int64]float64) int64 {
 		least = min(least, at)
 	}
 	return least
+}
+
+// TestHangingReceiversDelayNoStop: several receivers never answer, and the server still stops in time.
+func TestHangingReceiversDelayNoStop(t *testing.T) {
+	asked := make(chan struct{}, 1000)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Interval = 100 * time.Millisecond
+	const receivers = 4
+	for i := range receivers {
+		u, err := url.Parse(fmt.Sprintf("%s/%d", server.URL, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.RemoteWrite.URLs = append(o.RemoteWrite.URLs, u)
+	}
+	_, stop := start(t, o)
+	for range receivers {
+		<-asked
+	}
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 2*lastFlush {
+		t.Errorf("the stop took %s", took)
+	}
 }
