@@ -67,7 +67,10 @@ func (o *cardinalityFlags) run(cmd *cobra.Command, _ []string) error {
 		return fmt.Errorf("--timeout %s: use a time from 1s to 1h", o.timeout)
 	}
 	count, err := o.count(cmd)
-	if err != nil {
+	switch {
+	case err != nil && o.server == "":
+		return findAt("--connect", err)
+	case err != nil:
 		return findServer(err)
 	}
 	count.Expect(o.workloads)

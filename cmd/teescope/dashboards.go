@@ -45,7 +45,7 @@ func keptDashboardsCommand() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := cli.ExportKept(cmd.Context(), directory(args), server, access)
-			return list(cmd, names, err)
+			return list(cmd, names, findServer(err))
 		},
 	}
 	serverFlags(kept, &server, &access)

@@ -183,11 +183,14 @@ func unmuteCommand() *cobra.Command {
 	return cmd
 }
 
-// findServer adds to an error that nothing listens what to do.
-func findServer(err error) error {
+// findServer adds to an error that nothing listens what to do. The flag --server names the address.
+func findServer(err error) error { return findAt("--server", err) }
+
+// findAt does the same for another flag.
+func findAt(flag string, err error) error {
 	var absent *remote.NotListeningError
 	if errors.As(err, &absent) {
-		return fmt.Errorf("%w: start one there with \"sudo teescope up\", or name another with --server URL", err)
+		return fmt.Errorf("%w: start one there with \"sudo teescope up\", or name another with %s URL", err, flag)
 	}
 	return err
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/teescope/teescope/internal/cli"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
-	"github.com/teescope/teescope/internal/lib/remote"
 )
 
 // reportFlags are the flags of the subcommand.
@@ -69,11 +68,7 @@ func (o *reportFlags) run(cmd *cobra.Command, args []string) error {
 	var file bytes.Buffer
 	summary, err := cli.Report(cmd.Context(), &file, o.ReportOptions)
 	if err != nil {
-		var absent *remote.NotListeningError
-		if errors.As(err, &absent) {
-			return fmt.Errorf("%w: start one there with \"sudo teescope up\", or name another with --server URL", err)
-		}
-		return err
+		return findServer(err)
 	}
 	if o.out == "-" {
 		_, err := cmd.OutOrStdout().Write(file.Bytes())
