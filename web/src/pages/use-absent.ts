@@ -39,5 +39,5 @@ export function useAbsent(defs: readonly PanelDef[]): ReadonlySet<string> {
     String(Math.floor(interval.to / EVERY_SECONDS)),
     recorded !== true && ready && metrics.length > 0,
   );
-  return loaded.value && !loaded.stale ? absentAmong(defs, loaded.value) : NONE;
+  return loaded.value && !loaded.stale && !loaded.error ? absentAmong(defs, loaded.value) : NONE;
 }
