@@ -89,7 +89,8 @@ int main(int argc, char **argv)
 		{"ocalls", &pongs, "OCALLs of each ECALL"},
 		{"threads", &threads, "number of threads"},
 		{"pause", &pause_us, "microseconds that each OCALL sleeps"},
-		{"exitless", &exitless, "1: each thread has one outside that serves its OCALLs without an exit"},
+		{"exitless", &exitless,
+		 "1: each thread has one outside that serves its OCALLs without an exit"},
 		{"own", &own, "1: enter by an ENCLU of the runtime, not through the vDSO"},
 		{},
 	};
