@@ -51,7 +51,13 @@ var typesOf = []struct {
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
 			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "rqf_flags[0]", "rqf_flags[1]", "task_struct[0:0:1]",
 		},
-		helpers: []string{"guests_mapped: FnLoop", "guests_opened: FnLoop", "mapped_inode: FnFindVma"}, // probe sgx_vepc_found; the kernel shows the inode in mappings
+		helpers: []string{
+			"guests_mapped: FnLoop", "guests_opened: FnLoop", "mapped_inode: FnFindVma", // probe sgx_vepc_found; the kernel shows the inode in mappings
+			// Stacks are walked by frame pointers (bpf.CanWalkStacks).
+			"call_ends: FnLoop", "call_ends: FnLoop", "function_called: FnLoop", "function_called: FnLoop",
+			"function_called_multi: FnLoop", "function_called_multi: FnLoop", "take_sample: FnLoop", "take_sample: FnLoop",
+			"threads_switch: FnLoop", "threads_switch: FnLoop",
+		},
 	},
 	{
 		kernel: "5.18", module: "github.com/cilium/ebpf@v0.9.0", sum: "h1:ldiV+FscPCQ/p3mNEV4O02EPbUZJFsoEtHvIr9xLTvk=",

@@ -37,6 +37,25 @@ var kernels = []struct {
 	{"7.2", "7.2", 2, preempted, false},
 }
 
+// allCalls checks the calls of the programs with a known number. From Linux 7.0 on, a thread can preempt another one in the
+// program, and then its own call is not counted but missed. That happens most where the host is busy.
+func allCalls(t *testing.T, families map[string]*dto.MetricFamily, preempted bool) {
+	t.Helper()
+	missed := 0
+	for _, m := range families["teescope_bpf_program_missed_runs_total"].GetMetric() {
+		if strings.Contains(m.Label[0].GetValue(), "sys_enter") {
+			missed += int(m.Counter.GetValue())
+		}
+	}
+	if !preempted && missed > 0 {
+		t.Errorf("the program of system calls missed %d runs", missed)
+	}
+	const made = 10_000
+	if got := int(sum(families, "teescope_syscalls_total", "workload", "known", "syscall", "getppid")); got > made || got < made-missed {
+		t.Errorf("getppid was counted %d times, want %d. The program missed %d runs", got, made, missed)
+	}
+}
+
 func TestStockKernels(t *testing.T) {
 	files := image(t)
 	for _, k := range kernels {
@@ -59,9 +78,7 @@ func TestStockKernels(t *testing.T) {
 			families := report.exposition(t, "exposition")
 			check(t, families)
 			confined(t, families, report["privileges"])
-			if got := int(sum(families, "teescope_syscalls_total", "workload", "known", "syscall", "getppid")); got != 10_000 {
-				t.Errorf("getppid was counted %d times, want 10000", got)
-			}
+			allCalls(t, families, k.version == "7.2")
 			// The calls of ten processes, each shorter than the machine's uptime.
 			if got := sum(families, "teescope_syscall_seconds_total", "workload", "known"); got <= 0 || got > 100 {
 				t.Errorf("%v s were spent in system calls", got)
