@@ -291,7 +291,7 @@ export const TEE: readonly Section[] = [
         queries: [{ expr: "sum by (workload, kind, instance) ($rate(teescope_enclave_signals_total{$workloads}[$window]))", legend: "{{workload}}: {{kind}}" }],
         top: 10,
         help: "Counted by Gramine. sync: exceptions of the enclave. async: signals from outside.",
-        empty: { text: "No enclave was seen in this time range." },
+        empty: { text: "No enclave of Gramine was seen in this time range." },
       },
       {
         id: "tee-boundary-bytes",
