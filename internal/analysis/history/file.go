@@ -71,11 +71,11 @@ func (s *Store) read() error {
 	}
 	if err != nil {
 		s.content = content{}
-		aside := s.aside()
+		aside := atomicfile.SetAside(s.path)
 		return fmt.Errorf("the history of findings cannot be read and begins again; the file is %s: %w", aside, err)
 	}
 	if d.lines > 0 {
-		s.log.Warn("lines of the history of findings cannot be read and are left out", "lines", d.lines, "first", d.first, "file", s.aside())
+		s.log.Warn("lines of the history of findings cannot be read and are left out", "lines", d.lines, "first", d.first, "file", atomicfile.SetAside(s.path))
 	}
 	for _, e := range s.entries {
 		s.file.lines += int64(e.size)
@@ -86,14 +86,6 @@ func (s *Store) read() error {
 	}
 	s.file.size = int64(len(data))
 	return nil
-}
-
-// aside renames the file and returns its name.
-func (s *Store) aside() string {
-	if err := os.Rename(s.path, s.path+".bad"); err != nil {
-		return s.path
-	}
-	return s.path + ".bad"
 }
 
 // parse parses a file. Lines that are damaged are left out. An error means that nothing can be used.

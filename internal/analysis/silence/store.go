@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -67,11 +66,7 @@ func Open(path string) (*Store, error) {
 			return s, nil
 		}
 	}
-	aside := path + ".bad"
-	if e := os.Rename(path, aside); e != nil {
-		aside = path
-	}
-	return s, fmt.Errorf("the silences cannot be read, so findings that were muted raise alerts again; the file is %s: %w", aside, err)
+	return s, fmt.Errorf("the silences cannot be read, so findings that were muted raise alerts again; the file is %s: %w", atomicfile.SetAside(path), err)
 }
 
 // From returns the silences in the content of a file of a [Store], or in a JSON list of silences. It stores nothing.

@@ -43,6 +43,15 @@ func Write(name string, data []byte, perm os.FileMode) error {
 	return syncDir(filepath.Dir(name))
 }
 
+// SetAside renames a file that cannot be read, over an earlier one, and returns its name: the old one if that fails.
+func SetAside(name string) string {
+	aside := name + ".bad"
+	if err := os.Rename(name, aside); err != nil {
+		return name
+	}
+	return aside
+}
+
 // syncDir makes the rename durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

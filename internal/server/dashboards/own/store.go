@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -68,11 +67,7 @@ func Open(path string) (*Store, error) {
 			return s, nil
 		}
 	}
-	aside := path + ".bad"
-	if e := os.Rename(path, aside); e != nil {
-		aside = path
-	}
-	return s, fmt.Errorf("the kept dashboards cannot be read, so there are none; the file is %s: %w", aside, err)
+	return s, fmt.Errorf("the kept dashboards cannot be read, so there are none; the file is %s: %w", atomicfile.SetAside(path), err)
 }
 
 // parse parses a file. Any invalid entry is an error, because then others may be wrong too.
