@@ -27,7 +27,7 @@ func TestFilesAndPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := freePort(t)
-	cmd := exec.Command("../../testbed/run", "-sgx=false", "-timeout", "2m", "-cpus", "3", "-mem", "600", "-append", "teescope.test=1", "-env", "GREETING=hello there", "-port", fmt.Sprintf("%d:8080", port),
+	cmd := exec.Command("../../testbed/run", "-sgx=false", "-timeout", "10m", "-cpus", "3", "-mem", "600", "-append", "teescope.test=1", "-env", "GREETING=hello there", "-port", fmt.Sprintf("%d:8080", port),
 		"-in", filepath.Join(dir, "in.txt"), "-in", "/bin/sed", "-out", "out.txt", "-out", "heard.txt", "-out", "more", "-out", "machine.txt", "-to", dir, "--",
 		"sh", "-c", `/job/sed s/hello/bye/ in.txt >out.txt
 			mkdir -p more/deep; uname -r >more/deep/release

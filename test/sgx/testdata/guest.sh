@@ -94,7 +94,7 @@ look grown
 pingpong -count 0 -ocalls 3 -pause 2000 >pingpong.json &
 ping=$!
 tries=0
-until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 60 ]; do
+until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 180 ]; do
 	sleep 1
 	tries=$((tries + 1))
 done

@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // Limits. What exceeds them is not sampled.
@@ -119,8 +120,7 @@ func (f *Finder) Find() error {
 	tables, err := f.Sampler.Tables()
 	for _, t := range tables {
 		if !f.tables[t] && len(f.tables) < maxTables {
-			f.tables[t] = true
-			f.table(t)
+			f.tables[t] = f.table(t)
 		}
 	}
 	return err
@@ -154,7 +154,9 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 			continue
 		}
 		done[mapped] = true
-		if err := f.runtime(pid, m, runtime); err != nil {
+		if err := f.runtime(pid, m, runtime); reader.Unanswered(err) {
+			delete(seen, pid) // the next look tries again
+		} else if err != nil {
 			f.problem(mapped, err)
 		}
 	}
@@ -257,22 +259,27 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 }
 
 // table probes the functions of a table of OCALLs. Their addresses are read from the file that has the table, never from
-// memory, because a process could pass the address of anything.
-func (f *Finder) table(t profiling.Table) {
+// memory, because a process could pass the address of anything. It returns false if the process did not answer.
+func (f *Finder) table(t profiling.Table) bool {
 	maps, err := f.Host.Mappings(uint32(t.PID))
 	if err != nil {
-		return // it has ended
+		return !reader.Unanswered(err) // it has ended
 	}
 	for _, m := range maps {
 		if t.Address < m.Start || t.Address >= m.End {
 			continue
 		}
-		if err := f.tableIn(t, m); err != nil {
+		err := f.tableIn(t, m)
+		if reader.Unanswered(err) {
+			return false
+		}
+		if err != nil {
 			f.problem(string(m.Path), err)
 		}
-		return
+		return true
 	}
 	f.problem(fmt.Sprintf("process %d", t.PID), errors.New("its OCALL table is in no file"))
+	return true
 }
 
 func (f *Finder) tableIn(t profiling.Table, m hostfs.Mapping) error {

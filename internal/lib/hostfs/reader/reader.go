@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,12 @@ var (
 	ErrExhausted   = errors.New("too many processes do not answer")
 	ErrNotReady    = errors.New("processes are read only after the agent has dropped its privileges")
 )
+
+// Unanswered reports whether an error is one of the above. It says nothing about what was to be read, and a later read may
+// succeed.
+func Unanswered(err error) bool {
+	return slices.ContainsFunc([]error{ErrStuck, ErrQuarantined, ErrTenant, ErrExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
+}
 
 // Options configure a Pool.
 type Options struct {
@@ -153,18 +160,37 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 	timer := time.NewTimer(Deadline)
 	defer timer.Stop()
 	for passed := 1; ; passed++ {
-		select {
-		case o := <-done:
+		if o, ok := await(done, timer.C); ok {
 			return o.value, o.err
-		case <-timer.C:
 		}
 		if passed == starvedDeadlines || !p.starved(w) {
 			break
 		}
 		timer.Reset(Deadline)
 	}
+	select {
+	case o := <-done: // its thread sleeps because it has read
+		return o.value, o.err
+	default:
+	}
 	p.late(w)
 	return none, fmt.Errorf("reading process %d: %w", pid, ErrStuck)
+}
+
+// await waits for the outcome of a read until the timer fires. A caller that got no processor for so long finds both, and
+// the outcome counts.
+func await[T any](done <-chan outcome[T], timer <-chan time.Time) (outcome[T], bool) {
+	select {
+	case o := <-done:
+		return o, true
+	case <-timer:
+	}
+	select {
+	case o := <-done:
+		return o, true
+	default:
+		return outcome[T]{}, false
+	}
 }
 
 // starved reports whether a read needs a processor, and does not sleep. Its thread may not have begun yet.

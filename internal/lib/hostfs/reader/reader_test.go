@@ -58,6 +58,22 @@ func works(p *Pool, pid int) error {
 	return err
 }
 
+// A caller that got no processor finds the outcome and the timer at once.
+func TestAnOutcomeCountsAfterTheDeadline(t *testing.T) {
+	timer := make(chan time.Time)
+	close(timer)
+	for range 100 {
+		done := make(chan outcome[int], 1)
+		done <- outcome[int]{value: 1}
+		if o, ok := await(done, timer); !ok || o.value != 1 {
+			t.Fatalf("%v, %v", o, ok)
+		}
+	}
+	if _, ok := await(make(chan outcome[int]), timer); ok {
+		t.Error("an outcome without a read")
+	}
+}
+
 // A thread that waits for a processor is not one that hangs. On an overloaded machine its read takes some deadlines.
 func TestAReadThatNeedsAProcessorHasMoreTime(t *testing.T) {
 	o := machine(t, map[int]int{7: 0})

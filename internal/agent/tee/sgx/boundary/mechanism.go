@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
@@ -147,8 +148,10 @@ func (b *Backend) look(tgid uint32) error {
 	}
 	p.Enclave = enclave
 	if p.Runtime != runtime {
-		p.Runtime = runtime
-		b.openFiles(p)
+		p.Runtime, p.Unopened = runtime, true
+	}
+	if p.Unopened {
+		p.Unopened = !b.openFiles(p)
 	}
 	if !p.Watched && len(b.opts.Watch) > 0 { // checked in each scan, because the name of the process can change
 		p.Watched = b.processes.Host.Matches(b.opts.Watch, tgid)
@@ -157,13 +160,15 @@ func (b *Backend) look(tgid uint32) error {
 	return b.mechanisms.each(func(m mechanism) error { return m.Observe(p) })
 }
 
-// openFiles probes the files of a process that have functions of its runtime.
-func (b *Backend) openFiles(p *process.Process) {
+// openFiles probes the files of a process that have functions of its runtime. It returns false if the process did not
+// answer. The next scan tries again.
+func (b *Backend) openFiles(p *process.Process) (answered bool) {
 	from := b.processes.Host
 	maps, err := from.Mappings(p.TGID)
 	if err != nil {
-		return // it has ended
+		return !reader.Unanswered(err) // it has ended
 	}
+	answered = true
 	exe, _ := from.Of(p.TGID).Executable() // as named in its mappings
 	looked := map[string]bool{}
 	for _, m := range maps {
@@ -175,6 +180,10 @@ func (b *Backend) openFiles(p *process.Process) {
 		looked[mapped] = true
 		file, isNew, err := b.files.Open(from, p.TGID, m, runtime)
 		if err != nil {
+			if reader.Unanswered(err) {
+				answered = false
+				continue
+			}
 			b.opts.Log.Info("a file is not probed", "file", mapped, "pid", p.TGID, "reason", err)
 			continue
 		}
@@ -182,11 +191,21 @@ func (b *Backend) openFiles(p *process.Process) {
 		if !isNew {
 			continue
 		}
-		if err := b.mechanisms.each(func(m mechanism) error { return m.Probe(file) }); err != nil {
+		err = b.mechanisms.each(func(m mechanism) error { return m.Probe(file) })
+		if reader.Unanswered(err) && !errors.Is(err, window.ErrUnsafe) { // a file that only waits is attached later
+			answered = false
+			delete(p.Files, file)
+			if err := b.files.Drop(file); err != nil {
+				b.opts.Log.Warn("dropping a file", "file", mapped, "error", err)
+			}
+			continue
+		}
+		if err != nil {
 			file.Reason = bpf.Reason(err)
 			b.opts.Log.Info("not all of a file is probed", "file", mapped, "reason", err)
 		}
 	}
+	return answered
 }
 
 // runtimeOf returns the runtime whose functions a mapped file may have. Open Enclave's functions are in the

@@ -92,7 +92,7 @@ func (s *Search) Find(tgid uint32) (Found, error) {
 		switch {
 		case isAny(err, errLater, tenant.ErrFull, tenant.ErrShare):
 			return Found{}, err
-		case isAny(err, ofReading...): // the rest may be slow too, and the file would be read again before it
+		case ofReading(err): // the rest may be slow too, and the file would be read again before it
 			return Found{}, fmt.Errorf("searching %s for ENCLU: %w", text.Label(name), err)
 		case err != nil:
 			found.Doubt = fmt.Errorf("%s is not searched for ENCLU: %w", text.Label(name), err)
@@ -188,7 +188,7 @@ func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) 
 		found.ENCLUs, err = p.ENCLUs(maxCode)
 	}
 	s.pay(owner, from.read, s.now().Sub(began))
-	if !isAny(err, ofReading...) { // otherwise a changed file is not the reason
+	if !ofReading(err) { // otherwise a changed file is not the reason
 		if after, failed := s.version(tgid, f); failed != nil {
 			err = failed
 		} else if after != of {
@@ -196,7 +196,7 @@ func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) 
 		}
 	}
 	switch {
-	case isAny(err, ofReading...):
+	case ofReading(err):
 		s.Places.Give(owner) // it says nothing of the file
 		return nil, err
 	case !errors.Is(err, executable.ErrNotELF):
@@ -217,8 +217,8 @@ var (
 	errChanged = errors.New("it was changed while it was read")
 )
 
-// ofReading are errors that another process may not have with the same file.
-var ofReading = []error{errSlow, errChanged, reader.ErrStuck, reader.ErrQuarantined, reader.ErrTenant, reader.ErrExhausted, reader.ErrNotReady}
+// ofReading reports whether it is an error that another process may not have with the same file.
+func ofReading(err error) bool { return isAny(err, errSlow, errChanged) || reader.Unanswered(err) }
 
 func isAny(err error, of ...error) bool {
 	return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })

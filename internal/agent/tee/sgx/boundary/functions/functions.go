@@ -52,18 +52,18 @@ type Functions struct {
 
 // state is what is known of a process.
 type state struct {
-	tables  map[uint64]error   // OCALL tables by address; nil if all their OCALLs are probed
-	looked  bool               // the first OCALL table was examined, and with it the names of ECALLs
-	named   tableOf            // the only OCALL table of an enclave
-	ecalls  map[uint32]string  // names of its ECALLs by number
-	pending map[string]float64 // crossings by source, until it is known which mechanism counts them
-	watched bool               // the kernel side times its calls
+	tables  map[uint64]examined // OCALL tables by address
+	looked  bool                // the first OCALL table was examined, and with it the names of ECALLs
+	named   tableOf             // the only OCALL table of an enclave
+	ecalls  map[uint32]string   // names of its ECALLs by number
+	pending map[string]float64  // crossings by source, until it is known which mechanism counts them
+	watched bool                // the kernel side times its calls
 }
 
 // complete reports whether all OCALLs of the process are probed.
 func (s *state) complete() bool {
-	for _, err := range s.tables {
-		if err != nil {
+	for _, is := range s.tables {
+		if !is.complete() {
 			return false
 		}
 	}
@@ -116,7 +116,7 @@ func (f *Functions) Remembered() int {
 func (f *Functions) state(p *process.Process) *state {
 	s := f.processes[p.TGID]
 	if s == nil {
-		s = &state{tables: map[uint64]error{}, pending: map[string]float64{}}
+		s = &state{tables: map[uint64]examined{}, pending: map[string]float64{}}
 		f.processes[p.TGID] = s
 	}
 	return s

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // tableOf identifies an OCALL table of a file by its linked address.
@@ -28,6 +31,16 @@ type located struct {
 	err     error  // why the position is unknown
 }
 
+// examined is what is known of an OCALL table of a process.
+type examined struct {
+	err   error     // why not all its OCALLs are probed
+	file  *file     // that contains it; nil if that is unknown
+	again time.Time // when it is examined again; zero if it is not
+}
+
+// complete reports whether all OCALLs of the table are probed.
+func (e examined) complete() bool { return e.err == nil && !e.file.Waits() }
+
 // maxTables is the limit of tables that are examined in one process.
 const maxTables = 16
 
@@ -38,6 +51,9 @@ type ocallTables struct {
 	functions *Functions
 	attached  map[tableOf]error // nil if all OCALLs of the table are probed
 }
+
+// again is the time after which a table is examined again if the process did not answer.
+const again = 2 * time.Second
 
 // find looks for new OCALL tables.
 func (o ocallTables) find() error {
@@ -54,10 +70,13 @@ func (o ocallTables) find() error {
 		}
 		// An enclave has one table. A program with more than maxTables passes arbitrary addresses.
 		table := located{key: key, process: p, err: errTables}
-		if len(o.functions.state(p).tables) < maxTables {
+		tables := o.functions.state(p).tables
+		if _, known := tables[key.Address]; known || len(tables) < maxTables {
 			table.file, table.address, table.err = o.locate(key, p)
 		}
-		o.nameECalls(table)
+		if table.err == nil || !reader.Unanswered(table.err) {
+			table.err = errors.Join(table.err, o.nameECalls(table))
+		}
 		all = append(all, table)
 	}
 	err = errors.Join(err, o.functions.Read()) // the ECALLs before the OCALLs are probed
@@ -65,23 +84,36 @@ func (o ocallTables) find() error {
 		if table.err == nil {
 			table.err = table.file.addTable(table.address)
 		}
-		o.functions.state(table.process).tables[table.key.Address] = table.err
-		if table.err != nil && !errors.Is(table.err, errTables) {
-			o.functions.Log.Info("not all OCALLs are counted", "pid", table.key.TGID, "reason", table.err)
-		}
+		o.remember(table)
 	}
 	return err
 }
 
-// unseen returns the OCALL tables that the kernel side has seen since the previous call.
+// remember notes what is known of a table. A process that did not answer once says nothing of its table.
+func (o ocallTables) remember(t located) {
+	is := examined{err: t.err, file: t.file}
+	unanswered := reader.Unanswered(t.err)
+	if unanswered {
+		is.again = o.functions.Processes.Now().Add(again)
+	}
+	known := o.functions.state(t.process).tables
+	_, seen := known[t.key.Address]
+	known[t.key.Address] = is
+	if t.err != nil && !errors.Is(t.err, errTables) && (!unanswered || !seen) {
+		o.functions.Log.Info("not all OCALLs are counted", "pid", t.key.TGID, "reason", t.err)
+	}
+}
+
+// unseen returns the OCALL tables that the kernel side has seen since the previous call, and those that are due again.
 func (o ocallTables) unseen() ([]tableKey, error) {
 	var key tableKey
 	var zero uint64
 	var found []tableKey
+	now := o.functions.Processes.Now()
 	entries := o.functions.Object.Map("tables").Iterate()
 	for entries.Next(&key, &zero) {
 		if s := o.functions.processes[key.TGID]; s != nil {
-			if _, known := s.tables[key.Address]; known {
+			if is, known := s.tables[key.Address]; known && (is.again.IsZero() || now.Before(is.again)) {
 				continue
 			}
 		}
@@ -123,24 +155,29 @@ func (o ocallTables) locate(key tableKey, p *process.Process) (*file, uint64, er
 
 // nameECalls sets the names of the ECALLs of a process with one table. With several tables it is unknown which
 // one a number belongs to. A program that executes itself has the same table at another address.
-func (o ocallTables) nameECalls(t located) {
+// The error means that the process did not answer.
+func (o ocallTables) nameECalls(t located) error {
 	s := o.functions.state(t.process)
 	if t.err != nil {
 		s.looked, s.named, s.ecalls = true, tableOf{}, nil
-		return
+		return nil
 	}
 	table := tableOf{t.file.ID, t.address}
 	if s.looked {
 		if s.named != table {
 			s.named, s.ecalls = tableOf{}, nil
 		}
-		return
+		return nil
 	}
 	names, err := ecallNames(t.file.Program, t.address)
+	if reader.Unanswered(err) {
+		return err
+	}
 	if err != nil {
 		o.functions.Log.Info("ECALLs have numbers instead of names", "file", t.file.Name, "reason", err)
 	}
 	s.looked, s.named, s.ecalls = true, table, names
+	return nil
 }
 
 // addTable adds the OCALLs of a table, once for each file and table.
@@ -148,8 +185,9 @@ func (f *file) addTable(address uint64) error {
 	where := tableOf{f.ID, address}
 	err, known := f.all.tables.attached[where]
 	if !known {
-		err = f.attachTable(address)
-		f.all.tables.attached[where] = err
+		if err = f.attachTable(address); !reader.Unanswered(err) {
+			f.all.tables.attached[where] = err
+		}
 	}
 	return err
 }
@@ -183,5 +221,9 @@ func (f *file) attachTable(address uint64) error {
 	for a, name := range names {
 		errs = append(errs, f.addSite(sdk, a, spot{ocall, rolePlain, name}))
 	}
-	return errors.Join(append(errs, f.attachMore(f.Sites[before:]))...)
+	err := f.attachMore(f.Sites[before:])
+	if errors.Is(err, window.ErrUnsafe) {
+		err = nil // the file waits, and the next step tries again
+	}
+	return errors.Join(append(errs, err)...)
 }

@@ -39,6 +39,7 @@ type Process struct {
 	Ended    bool // its counts are final
 	Since    time.Time
 	Files    map[*window.File]bool // files with probes
+	Unopened bool                  // not all its files were looked at
 
 	program host.Program
 	owner   tenant.Tenant

@@ -152,6 +152,9 @@ func (f *File) Hold(c io.Closer) { f.held = append(f.held, c) }
 // Attached reports whether the probes are attached.
 func (f *File) Attached() bool { return f.attached }
 
+// Waits reports whether the probes are not attached because a process does not answer.
+func (f *File) Waits() bool { return f.waits }
+
 // Exact reports whether every call is counted.
 func (f *File) Exact() bool { return f.sampler.exact }
 
@@ -193,10 +196,10 @@ func (f *File) Weight(ending *File, ofEnding float64) (w float64, now bool) {
 	return 1, f.Exact()
 }
 
-// errUnsafe means that a process that maps a file does not answer. The kernel waits for a lock of each such process while
+// ErrUnsafe means that a process that maps a file does not answer. The kernel waits for a lock of each such process while
 // it attaches probes, and no process of the machine can fork in that time (register_for_each_vma in
 // kernel/events/uprobes.c).
-var errUnsafe = errors.New("a process that maps the file does not answer")
+var ErrUnsafe = errors.New("a process that maps the file does not answer")
 
 // Attach attaches the probes of a file and starts counting.
 func (s *Files) Attach(f *File) error {
@@ -206,7 +209,7 @@ func (s *Files) Attach(f *File) error {
 	if s.Safe != nil {
 		if err := s.Safe(f); err != nil {
 			f.waits = true
-			return fmt.Errorf("%w: %w", errUnsafe, err)
+			return fmt.Errorf("%w: %w", ErrUnsafe, err)
 		}
 	}
 	if err := f.Probes.Attach(); err != nil {
@@ -258,7 +261,7 @@ func (s *Files) Step() error {
 		}
 		switch f.sampler.step(s.Now(), f.State.Cost, s.budget()) {
 		case attach:
-			if err := s.Attach(f); errors.Is(err, errUnsafe) {
+			if err := s.Attach(f); errors.Is(err, ErrUnsafe) {
 				f.Reason = bpf.Reason(err) // the next step tries again
 			} else if err != nil {
 				f.Reason, f.Sites = bpf.Reason(err), nil // it is not tried again
@@ -309,7 +312,7 @@ func (s *Files) Sweep(used func(*File) bool) error {
 		if used(f) {
 			f.unused = now
 		} else if now.Sub(f.unused) >= lingering {
-			errs = append(errs, s.drop(f))
+			errs = append(errs, s.Drop(f))
 		}
 	}
 	return errors.Join(errs...)
@@ -319,13 +322,13 @@ func (s *Files) Sweep(used func(*File) bool) error {
 func (s *Files) Close() error {
 	var errs []error
 	for _, f := range s.byID {
-		errs = append(errs, s.drop(f))
+		errs = append(errs, s.Drop(f))
 	}
 	return errors.Join(errs...)
 }
 
-// drop stops probing a file.
-func (s *Files) drop(f *File) error {
+// Drop stops probing a file, and forgets it.
+func (s *Files) Drop(f *File) error {
 	s.stop(f)
 	errs := []error{f.detach()}
 	for _, c := range f.held {
