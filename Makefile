@@ -174,8 +174,9 @@ BENCH_PKGS := ./internal/agent/collector ./internal/agent/collector/system ./int
 SOAK       ?= 10m
 QUERIES    ?= 1m
 
-# `make lint` runs vet on all files, those of the tests with tags included, so tests do not run it again.
-GOTEST := $(GO) test -count=1 -vet=off $(TESTFLAGS)
+# `make lint` runs vet on all files, those of the tests with tags included, so tests do not run it again. The limit of time
+# only ends what hangs.
+GOTEST := $(GO) test -count=1 -vet=off -timeout 60m $(TESTFLAGS)
 
 # The packages whose tests take longest. They are named first, so that they do not run alone at the end.
 LONGEST := ./internal/server/prom ./test/cases
@@ -199,7 +200,7 @@ test: ## unit, golden and architecture tests (Go); those of the kernel side need
 	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
 test-packaging: ## the Helm chart (lint, strict decoding, privileges), the container image and the packages: a module of its own
-	$(GO) -C deploy/packaging test -count=1 $(TESTFLAGS) ./...
+	$(GO) -C deploy/packaging test -count=1 -timeout 60m $(TESTFLAGS) ./...
 
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule
 	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'
@@ -212,13 +213,13 @@ test-web: web/node_modules/.package-lock.json ## unit tests of the page
 	npm --prefix web test
 
 e2e: build ## the real binary on this kernel with real programs (needs root)
-	TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -tags e2e -timeout 20m -parallel 4 $(if $(SUDO),-exec '$(SUDO)') ./test/e2e/...
+	TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -tags e2e -parallel 4 $(if $(SUDO),-exec '$(SUDO)') ./test/e2e/...
 
 vm: ## the real binary on stock Debian kernels in QEMU
-	$(GOTEST) -tags vm -timeout 20m ./test/vm/...
+	$(GOTEST) -tags vm ./test/vm/...
 
 sgx: testbed ## the virtual SGX machine, and in it the real binary on the in-tree SGX driver
-	$(GOTEST) -tags sgx -timeout 30m ./test/sgx/...
+	$(GOTEST) -tags sgx ./test/sgx/...
 
 browser: build web/node_modules/.package-lock.json ## the page in headless Chromium, fed by the real binary (needs root)
 	TEESCOPE_BIN=$(CURDIR)/$(BIN) npm --prefix web run test:browser
@@ -255,7 +256,7 @@ bench-peers: bin/cadvisor ## install the peers, then all loads under all modes (
 	$(MAKE) --no-print-directory bench BENCHFLAGS='-modes all -loads all -rounds 6 $(BENCHFLAGS)'
 
 bench-sgx: testbed ## what watching costs a server in an enclave, in the virtual SGX machine (3 minutes), and each program there
-	$(GOTEST) -v -tags sgx,bench -timeout 20m -run 'TestThroughput$$' ./test/sgx
+	$(GOTEST) -v -tags sgx,bench -run 'TestThroughput$$' ./test/sgx
 	$(GO) run ./bench/probecost -virtual bin/sgx-metrics.txt docs/dev/probe-cost.md
 
 probe-cost: build ## measure the nanoseconds in docs/dev/probe-cost.md (20 seconds; needs root and a quiet machine)

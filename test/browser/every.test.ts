@@ -81,7 +81,7 @@ it("shows nginx only, and compares it with Redis per 100 answers", async () => {
   const page = await tabs.visit("/?page=workload&w=nginx&range=1m");
   await page.waitForSelector(chart("syscalls-by-name"));
   const names = page.locator('[data-panel="syscalls-by-name"] .legend .name');
-  await until("the calls of nginx", 30, async () => {
+  await until("the calls of nginx", 120, async () => {
     const all = await names.allTextContents();
     return (all.includes("writev") && all.includes("recvfrom") && all.includes("epoll_wait")) || undefined;
   });
@@ -94,9 +94,9 @@ it("shows nginx only, and compares it with Redis per 100 answers", async () => {
       const [, digits, prefix] = /^([\\d.]+)(k?)$/.exec(document.querySelectorAll('[data-row="syscalls-by-name/${row}"] td')[${at}].firstChild.textContent);
       return Number(digits) * (prefix === "k" ? 1000 : 1);
     })()`);
-  await until("100 writes on both sides", 60, async () => ((await side("writev", 2)) === 100 && (await side("write", 3)) === 100) || undefined);
+  await until("100 writes on both sides", 120, async () => ((await side("writev", 2)) === 100 && (await side("write", 3)) === 100) || undefined);
   // nginx reads each request, and once more when a connection ends.
-  await until("the reads of nginx", 30, async () => {
+  await until("the reads of nginx", 120, async () => {
     const reads = await side("recvfrom", 2);
     return (reads > 90 && reads < 210) || undefined;
   });
@@ -115,7 +115,7 @@ it("says of the machine what its kernel says", async () => {
   const processors = readFileSync("/proc/cpuinfo", "utf8").match(/^processor/gm)?.length;
   for (const panel of ["node-load", "node-memory"]) await page.waitForSelector(chart(panel));
   let memory = 0;
-  await until("parts of the memory that make all of it", 30, async () => {
+  await until("parts of the memory that make all of it", 120, async () => {
     memory = 0;
     for (const part of ["used", "cache", "buffers", "free"]) memory += await value("node-memory", part);
     return Math.abs(memory / total - 1) < 0.01 || undefined;
@@ -124,7 +124,7 @@ it("says of the machine what its kernel says", async () => {
   });
   // The shown value is a few seconds old. It lies between the minimum and maximum since then.
   const loads: number[] = [];
-  await until("the load that the kernel reports", 60, async () => {
+  await until("the load that the kernel reports", 120, async () => {
     loads.push(Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]));
     const shown = await value("node-load", "1 minute");
     return (shown >= 0.98 * Math.min(...loads) && shown <= 1.02 * Math.max(...loads)) || undefined;
@@ -194,7 +194,7 @@ it.each(["with-data", "without-data"])("looks right on every page, in every size
     const page = data === "with-data" ? await open(view) : await tabs.visit(`${empty}${view.path}`);
     await page.waitForSelector(LOADED);
     await page.setViewportSize({ width: 1280, height: 8000 }); // all panels are visible and query their data
-    await until(`answers for ${view.page}`, 60, async () => (await page.locator('[data-panel][data-state="loading"]').count()) === 0 || undefined);
+    await until(`answers for ${view.page}`, 120, async () => (await page.locator('[data-panel][data-state="loading"]').count()) === 0 || undefined);
     await lookOver(page, `${view.page}-${data}`, notes);
     await page.context().close();
   });

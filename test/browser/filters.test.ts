@@ -36,7 +36,7 @@ afterEach(() => tabs.close());
 /** Waits until the first column of the table of workloads meets a condition. */
 async function rows(page: Page, wanted: (names: string[]) => boolean, what: string): Promise<void> {
   const names = page.locator('[data-panel="workloads"][data-state="ready"]:not([data-stale]) tbody th .row-switch');
-  await until(what, 30, async () => wanted(await names.allTextContents()) || undefined);
+  await until(what, 120, async () => wanted(await names.allTextContents()) || undefined);
 }
 
 it("combines a node, a runtime and a container by the keyboard, shows chips, and Back takes one after another away", async () => {
@@ -87,7 +87,7 @@ it("has the server check a pattern while it is typed, and queries no panel with 
   await page.keyboard.press("Escape");
   await queryString(page).toBe("?page=system&w.re=redis-(server|x).*");
   const legend = page.locator('[data-panel="syscalls-by-workload"][data-state="ready"]:not([data-stale]) .legend .name');
-  await until("Redis alone", 30, async () => (await legend.allTextContents()).join() === `redis-server · ${here}` || undefined);
+  await until("Redis alone", 120, async () => (await legend.allTextContents()).join() === `redis-server · ${here}` || undefined);
   expect(refused).toEqual([]);
 });
 
@@ -97,14 +97,14 @@ it("stays usable with hundreds of names, narrow and wide, light and dark", async
     await page.locator(".unfiltered").first().waitFor();
     await page.keyboard.press("/");
     const kind = page.locator(".kinds button", { hasText: "container" });
-    await until("the count", 15, async () => /\d+/.test((await kind.textContent()) ?? "") || undefined);
+    await until("the count", 120, async () => /\d+/.test((await kind.textContent()) ?? "") || undefined);
     await kind.click();
     await page.getByRole("button", { name: "Show", exact: true }).click(); // no container is within all the filters
     await page.locator(".choices li").first().waitFor();
     await shown(() => page.locator(".choices li").count()).toBeLessThanOrEqual(50);
     await shown(() => page.locator(".popover-panel").textContent()).toMatch(/\d+ more: type a part of the name/);
     await page.locator(".search").fill(`cache-${FLEET_CONTAINERS - 1}`);
-    await until("one choice", 15, async () => (await page.locator(".choices li").count()) === 1 || undefined);
+    await until("one choice", 120, async () => (await page.locator(".choices li").count()) === 1 || undefined);
     expect(await seriousViolations(page), colorScheme).toEqual([]);
     await shown(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
     await screenshot(page, `filters-${colorScheme}-${width}`);

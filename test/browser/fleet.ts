@@ -74,7 +74,7 @@ export async function startFleet(size: FleetSize = {}): Promise<Fleet> {
 /** Returns the label instance of this machine, once both machines have a rate of these calls. */
 export function instanceHere(url: string, fleet: Fleet, calls = "teescope_syscalls_total"): Promise<string> {
   const query = encodeURIComponent(`count(rate(${calls}[10s])) by (instance)`);
-  return until("both machines to be scraped twice", 20, async () => {
+  return until("both machines to be scraped twice", 120, async () => {
     const answer = await fetch(`${url}/api/v1/query?query=${query}`);
     const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
     const others = data.result.map((r) => r.metric.instance).filter((instance) => instance !== fleet.instance);

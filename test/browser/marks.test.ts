@@ -67,7 +67,7 @@ beforeAll(async () => {
   writeFileSync(script, `#!/bin/sh\nwhile :; do (:); /bin/true; "${waiter("markhelper")}" 6; done\n`, { mode: 0o755 });
   processes.start(script, []);
   await Promise.all([startAgain("markbuild", "deployment", rebuild), startAgain("markagain", "restart", () => undefined)]);
-  await until("three helpers", 40, async () => ((await value('teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
+  await until("three helpers", 120, async () => ((await value('teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
 }, 180_000);
 
 afterAll(async () => {

@@ -85,7 +85,7 @@ describe("the first look", () => {
     const heads = await page.locator('[data-panel="workloads"] thead th').allTextContents();
     const calls = row.locator("td, th").nth(heads.findIndex((head) => head.includes("System calls")));
     // The load makes tens of thousands of calls per second. The first rates cover only moments.
-    await until("thousands of system calls a second", 20, async () =>
+    await until("thousands of system calls a second", 120, async () =>
       /^([\d.]+k|\d{4})\/s$/.test((await calls.textContent()) ?? "") || undefined,
     );
   });
@@ -122,7 +122,7 @@ describe("the filter", () => {
 
 async function onlyRedis(page: Page): Promise<void> {
   const names = page.locator('[data-panel="syscalls-by-workload"][data-state="ready"]:not([data-stale]) .legend .name');
-  await until("the legend to be redis-server alone", 10, async () =>
+  await until("the legend to be redis-server alone", 120, async () =>
     (await names.allTextContents()).join() === "redis-server" || undefined,
   );
 }
@@ -173,7 +173,7 @@ describe("time", () => {
     const label = '[data-panel="syscalls-by-workload"] .plot';
     const spoken = (): Promise<string | null> => page.locator(label).getAttribute("aria-label");
     const before = await spoken();
-    await until("a live update", 60, async () => ((await spoken()) === before ? undefined : true));
+    await until("a live update", 120, async () => ((await spoken()) === before ? undefined : true));
     await page.keyboard.press("p");
     await queryString(page).toMatch(/^\?page=system&from=/);
     let asked = 0;
@@ -202,7 +202,7 @@ describe("the pages", () => {
     for (const panel of panels) {
       await panel.scrollIntoViewIfNeeded();
       const id = (await panel.getAttribute("data-panel")) ?? "";
-      const state = await until(`panel ${id}`, 10, async () => {
+      const state = await until(`panel ${id}`, 120, async () => {
         const now = await panel.getAttribute("data-state");
         return now === "loading" ? undefined : now;
       });

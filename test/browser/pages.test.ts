@@ -78,7 +78,7 @@ it("switches watching and timing of a workload on, says until when, and stops th
   await switches.getByRole("button", { name: "Watch" }).press("Enter");
   const watch = switches.locator('[data-kind="watch"]');
   await shown(() => watch.textContent()).toMatch(new RegExp(`^Watch workload=${ONE} until \\d\\d:\\d\\d:\\d\\d .*, (59|60) min left: a browser test Stop$`));
-  await until("the workload to be watched", 20, async () => (await watched()) || undefined);
+  await until("the workload to be watched", 120, async () => (await watched()) || undefined);
   await page.locator('[data-panel="syscall-time"][data-state="empty"]').waitFor();
   await switches.getByRole("button", { name: "Time calls" }).click();
   await page.locator('[data-panel="syscall-time"]').scrollIntoViewIfNeeded();
@@ -94,7 +94,7 @@ it("switches watching and timing of a workload on, says until when, and stops th
     await stop.waitFor({ state: "detached" });
     await shown(() => switches.getByRole("status").textContent()).toBe("Switched off.");
   }
-  await until("the end of watching", 20, async () => !(await watched()) || undefined);
+  await until("the end of watching", 120, async () => !(await watched()) || undefined);
 });
 
 it("compares two workloads for each sleep, which are 1,000 calls for 100 on both sides", async () => {
@@ -105,7 +105,7 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
   await page.selectOption("#compare-per", "call:");
   await page.fill("#compare-call", "clock_nanosleep");
   await page.keyboard.press("Enter");
-  await until("the address to hold the comparison", 10, () => Promise.resolve(search(page).endsWith(`&a=${ONE}&b=${TWO}&per=call:clock_nanosleep`) || undefined));
+  await until("the address to hold the comparison", 120, () => Promise.resolve(search(page).endsWith(`&a=${ONE}&b=${TWO}&per=call:clock_nanosleep`) || undefined));
   await page.reload();
   const row = page.locator(CALLS);
   await row.waitFor();

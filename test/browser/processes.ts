@@ -130,7 +130,7 @@ async function startServing(processes: Processes, command: string, port: number,
   const startedAt = Date.now();
   const started = processes.start(teescopeBinary, [command, "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, ...more]);
   const url = `http://127.0.0.1:${port}`;
-  await until("teescope to be ready", 10, async () => {
+  await until("teescope to be ready", 120, async () => {
     if (started.child.exitCode !== null) return true; // reported below, with its output
     return (await fetch(`${url}/-/ready`)).ok ? true : undefined;
   });
@@ -143,7 +143,7 @@ export async function startRedis(processes: Processes): Promise<number> {
   const port = await freePort();
   const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
   processes.start("redis-server", [...options, "--dir", processes.folder()]);
-  await until("redis-server to answer", 10, async () => {
+  await until("redis-server to answer", 120, async () => {
     const { stdout } = await execute("redis-cli", ["-p", String(port), "ping"]);
     return stdout.includes("PONG") || undefined;
   });
@@ -163,7 +163,7 @@ http { access_log off; ${paths} keepalive_requests 100000000; server { listen 12
   );
   processes.start("/usr/sbin/nginx", ["-c", config, "-p", folder]);
   const url = `http://127.0.0.1:${port}/`;
-  await until("nginx to answer", 10, async () => (await fetch(url)).ok || undefined);
+  await until("nginx to answer", 120, async () => (await fetch(url)).ok || undefined);
   return url;
 }
 

@@ -23,7 +23,7 @@ beforeAll(async () => {
   startLoad(processes, await startRedis(processes));
   const teescope = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s"]);
   file = join(processes.folder(), "report.html");
-  await until("a report that has system calls of Redis", 30, async () => {
+  await until("a report that has system calls of Redis", 120, async () => {
     const query = `${teescope.url}/api/v1/query?query=${encodeURIComponent('count_over_time(teescope_syscalls_total{workload="redis-server",syscall="read"}[1m]) > 8')}`;
     const answer = (await (await fetch(query)).json()) as { data: { result: unknown[] } };
     return answer.data.result.length > 0 || undefined;
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 it("draws every panel with data and its PromQL, and requests nothing except the file", async () => {
-  await until("all panels to have their answers", 20, async () => {
+  await until("all panels to have their answers", 120, async () => {
     const waiting = await page.locator('[data-panel][data-state="loading"], [aria-busy="true"]').count();
     return waiting === 0 || undefined;
   });

@@ -127,7 +127,7 @@ describe("128 workloads", () => {
   beforeAll(async () => {
     fleet = await startFleet();
     tabs.url = (await startServer(processes, await freePort(), processes.folder(), ["--targets", fleet.instance, "--interval", "1s"])).url;
-    await until("three scrapes", 20, async () => {
+    await until("three scrapes", 120, async () => {
       const query = encodeURIComponent("count(count_over_time(teescope_processes[1m]) >= 3)");
       const answer = (await (await fetch(`${tabs.url}/api/v1/query?query=${query}`)).json()) as { data: { result: { value: [number, string] }[] } };
       return answer.data.result[0]?.value[1] === String(FLEET_WORKLOADS) || undefined;

@@ -53,7 +53,7 @@ export async function newestWords(page: Page, { newest }: View): Promise<string>
 export async function newPoint(page: Page, view: View): Promise<void> {
   if (view.newest === undefined) return;
   const before = await newestWords(page, view);
-  await until(`a new point on ${view.page}`, 60, async () => (await newestWords(page, view)) !== before || undefined);
+  await until(`a new point on ${view.page}`, 120, async () => (await newestWords(page, view)) !== before || undefined);
 }
 
 /** Runs two tasks at a time, so that a waiting page leaves the processors to another. */

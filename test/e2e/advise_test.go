@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // liveAdvice is a part of what "teescope advise --live --json" writes.
@@ -65,7 +64,7 @@ func TestAdviseLive(t *testing.T) {
 		"full": {"8/sgx/libpal.so", "gramine-sgx", true}, "free": {"8/sgx/libpal.so", "gramine-sgx", false}, "direct": {"8/direct/libpal.so", "gramine-direct", true},
 	} {
 		p := held(t, program, tt.pal, "init", filepath.Join(dir, name))
-		eventually(t, 10*time.Second, "the threads", func() error {
+		eventually(t, testLimit, "the threads", func() error {
 			if got := strings.TrimSpace(p.log.String()); got != "9" {
 				return fmt.Errorf("it said %q", got)
 			}

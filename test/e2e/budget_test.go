@@ -81,7 +81,7 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	}
 	a := agent(t, "--overhead.budget=1%")
 	level := func(name string) bool { return a.scrape(t).sum("teescope_self_level", "level", name) == 1 }
-	eventually(t, 30*time.Second, "events to be sampled", func() error {
+	eventually(t, testLimit, "events to be sampled", func() error {
 		time.Sleep(500 * time.Millisecond)
 		if !level("sampled") {
 			return errors.New("the level is another")
@@ -100,7 +100,9 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	}
 
 	began := time.Now()
-	time.Sleep(20 * time.Second) // the reported counts are one cycle old
+	wrong := map[string]string{"e2ebudget": "", "e2ebudgetweb": "", bursts: ""}
+	compareWithPerf(t, a, wrong)
+	time.Sleep(time.Until(began.Add(20 * time.Second))) // the reported counts are one cycle old
 	later := a.scrape(t)
 	// Context switches are counted at every level. A machine that switches so often that this takes nearly all of the
 	// budget, or more, leaves a tenth of the budget to all other events.
@@ -109,8 +111,7 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 		t.Errorf("the probes take %.4f of the machine, want at most %.4f; context switches take %.4f", cost, most, switches)
 	}
 
-	wrong := map[string]string{"e2ebudget": "", "e2ebudgetweb": "", bursts: ""}
-	for round := 1; round <= budgetRounds && len(wrong) > 0; round++ {
+	for round := 2; round <= budgetRounds && len(wrong) > 0; round++ {
 		compareWithPerf(t, a, wrong)
 	}
 	for program, why := range wrong {

@@ -40,7 +40,7 @@ func TestControlWhileItRuns(t *testing.T) {
 		t.Error("something is on already")
 	}
 	id := u.switchedOn(t, "watch", "comm=e2econtrol", "--for", "1h")
-	eventually(t, 10*time.Second, "the program to be watched", func() error {
+	eventually(t, testLimit, "the program to be watched", func() error {
 		if !watched() {
 			return fmt.Errorf("it is not: %s", u.log.String())
 		}
@@ -54,7 +54,7 @@ func TestControlWhileItRuns(t *testing.T) {
 		t.Error("calls are timed already")
 	}
 	clock := u.switchedOn(t, "timing", "--for", "1h")
-	eventually(t, 10*time.Second, "times of calls", func() error {
+	eventually(t, testLimit, "times of calls", func() error {
 		if timed() == 0 {
 			return fmt.Errorf("there are none")
 		}
@@ -81,7 +81,7 @@ func TestControlWhileItRuns(t *testing.T) {
 	u.distributes(t)
 	run(t, binary, "control", "end", clock, "--server", u.addr)
 	run(t, binary, "control", "end", id, "--server", u.addr)
-	eventually(t, 10*time.Second, "the end of watching", func() error {
+	eventually(t, testLimit, "the end of watching", func() error {
 		if watched() {
 			return fmt.Errorf("it is watched")
 		}
@@ -91,14 +91,14 @@ func TestControlWhileItRuns(t *testing.T) {
 		t.Error("the workload has lost calls or its process")
 	}
 
-	eventually(t, 10*time.Second, "the end of timing", func() error {
+	eventually(t, testLimit, "the end of timing", func() error {
 		if timed() != 0 {
 			return fmt.Errorf("calls are timed")
 		}
 		return nil
 	})
 	long := u.switchedOn(t, "timing", "--for", "1h")
-	eventually(t, 10*time.Second, "times of calls", func() error {
+	eventually(t, testLimit, "times of calls", func() error {
 		if timed() == 0 {
 			return fmt.Errorf("there are none")
 		}
@@ -107,7 +107,7 @@ func TestControlWhileItRuns(t *testing.T) {
 	began := time.Now()
 	u.switchedOn(t, "timing", "--for", "3s")
 	run(t, binary, "control", "end", long, "--server", u.addr)
-	eventually(t, 10*time.Second, "the end of timing", func() error {
+	eventually(t, testLimit, "the end of timing", func() error {
 		if timed() != 0 {
 			return fmt.Errorf("calls are timed")
 		}
@@ -129,7 +129,7 @@ func TestControlWhileItRuns(t *testing.T) {
 func (s *teescope) distributes(t *testing.T) {
 	t.Helper()
 	const expr = `sum(histogram_count(teescope_syscall_duration_seconds{workload="e2econtrol",syscall="getppid"}))`
-	eventually(t, 30*time.Second, "the durations of the calls", func() error {
+	eventually(t, testLimit, "the durations of the calls", func() error {
 		answer, err := instant("http://"+s.addr, expr, time.Now())
 		if err == nil && !strings.Contains(answer, `,"10000"]`) {
 			return fmt.Errorf("want 10000 calls, got %s", answer)
@@ -144,7 +144,7 @@ func TestControlExact(t *testing.T) {
 	a := agent(t, "--overhead.budget=1%", "--control.enabled")
 	level := func(want string) {
 		t.Helper()
-		eventually(t, 30*time.Second, "the level "+want, func() error {
+		eventually(t, testLimit, "the level "+want, func() error {
 			if a.scrape(t).sum("teescope_self_level", "level", want) != 1 {
 				return fmt.Errorf("it is another one")
 			}
@@ -245,7 +245,7 @@ func TestControlThroughUp(t *testing.T) {
 		t.Errorf("on is %s; want one change, on %s", list, host)
 	}
 	watched := func() bool { return open.scrape(t).sum("teescope_process_threads", "workload", "e2eswitched") > 0 }
-	eventually(t, 10*time.Second, "the workload to be watched", func() error {
+	eventually(t, testLimit, "the workload to be watched", func() error {
 		if !watched() {
 			return fmt.Errorf("it is not: %s", open.log.String())
 		}
@@ -256,7 +256,7 @@ func TestControlThroughUp(t *testing.T) {
 	if status, said := open.change(t, http.MethodDelete, "/"+id, "", nil); status != http.StatusNoContent {
 		t.Errorf("ending it: %d %s", status, said)
 	}
-	eventually(t, 10*time.Second, "the end of watching", func() error {
+	eventually(t, testLimit, "the end of watching", func() error {
 		if watched() {
 			return fmt.Errorf("it is watched")
 		}

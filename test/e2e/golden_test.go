@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -64,7 +63,7 @@ func TestExpositionShape(t *testing.T) {
 	// A budget that is never reached, because without a limit there is one family less.
 	a := agent(t, "--syscalls.time", "--watch", "comm=^e2eshape$", "--overhead.budget", "99%")
 	_, _, after := watched(t, a, "e2eshape")
-	eventually(t, 30*time.Second, "the cost of watching", func() error {
+	eventually(t, testLimit, "the cost of watching", func() error {
 		after = a.scrape(t)
 		if _, ok := after.families["teescope_self_cpu_ratio"]; !ok {
 			return errors.New("teescope_self_cpu_ratio is absent: the rates of events are not known yet")

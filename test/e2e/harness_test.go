@@ -264,7 +264,7 @@ type teescope struct {
 
 // startWithin limits the time until /-/ready answers. The promise is a chart within two seconds on a quiet machine,
 // which bench measures. This limit only ends a start that hangs.
-const startWithin = 30 * time.Second
+const startWithin = testLimit
 
 // exact makes the agent count every event at any cost, because these tests check counts and not estimates.
 var exact = []string{"--overhead.budget", "100%"}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 const transitionSources = "../../internal/agent/tee/sgx/boundary/testdata/"
@@ -23,7 +22,7 @@ func (p heldProcess) order(t *testing.T, line string) string {
 		t.Fatal(err)
 	}
 	var answer string
-	eventually(t, 30*time.Second, "an answer to "+line, func() error {
+	eventually(t, testLimit, "an answer to "+line, func() error {
 		answer = strings.TrimPrefix(p.log.String(), before)
 		if !strings.HasSuffix(answer, "\n") {
 			return fmt.Errorf("%q so far", answer)
@@ -53,7 +52,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := agent(t, "--transitions.trace=on", "--watch=comm=e2esdk")
-	eventually(t, 20*time.Second, "the agent to be confined", func() error {
+	eventually(t, testLimit, "the agent to be confined", func() error {
 		if !strings.Contains(a.log.String(), "privileges dropped") {
 			return fmt.Errorf("its log is %s", a.log.String())
 		}
@@ -61,7 +60,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 	})
 	sdk, gramine := held(t, app), held(t, filepath.Join(dir, "gramine/sgx/loader"))
 	gramine.order(t, "end 2 5 5") // these calls end before the agent finds the program
-	eventually(t, 20*time.Second, "the probes of the application", func() error {
+	eventually(t, testLimit, "the probes of the application", func() error {
 		sdk.order(t, "ecall 1 0 1")
 		at := a.scrape(t)
 		if at.sum("teescope_transition_probes_info", "file", "e2esdk", "state", "exact") == 0 || at.sum("teescope_transition_timed", "file", "e2esdk") == 0 {
@@ -69,7 +68,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, 20*time.Second, "the counters of the loader", func() error {
+	eventually(t, testLimit, "the counters of the loader", func() error {
 		if a.scrape(t).sum("teescope_enclave_transitions_total", "source", "gramine_counters") == 0 {
 			return errors.New("there are none")
 		}

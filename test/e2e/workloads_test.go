@@ -182,7 +182,7 @@ func TestTheMainJob(t *testing.T) {
 	p := redis(t, "redis-server")
 	background(t, "redis-benchmark", "-p", p, "-t", "get", "-n", "100000000", "-c", "20", "-q")
 	const expr = `topk(3, sum by (syscall) (rate(teescope_syscalls_total{workload="redis-server"}[30s]))) > 100`
-	eventually(t, 20*time.Second, "a rate of redis", func() error {
+	eventually(t, testLimit, "a rate of redis", func() error {
 		got, err := query("http://"+s.addr, expr, time.Now())
 		if err == nil && (got[`{syscall="read"}`] == 0 || got[`{syscall="write"}`] == 0) {
 			err = fmt.Errorf("%s gives %v", expr, got)

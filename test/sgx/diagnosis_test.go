@@ -26,7 +26,7 @@ func TestDiagnosis(t *testing.T) {
 		run = "../../testbed/run"
 	}
 	out, err := exec.Command(run, "-kernel", "6.12", "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("EPC=%d", epc), "-env", fmt.Sprintf("MIB=%d", 2*epc),
-		"-env", fmt.Sprintf("WINDOW=%d", window), "-timeout", "15m", "-in", "testdata/diagnosis.sh", "-in", buildBinary(t),
+		"-env", fmt.Sprintf("WINDOW=%d", window), "-timeout", "20m", "-in", "testdata/diagnosis.sh", "-in", buildBinary(t),
 		"-to", dir, "-out", "paging.json", "-out", "chatty.json", "-out", "paging.advice", "-out", "chatty.advice",
 		"-out", "paging.counts", "-out", "chatty.counts", "-out", "up.log", "-out", "analyze.log", "--", "sh", "diagnosis.sh").CombinedOutput()
 	if err != nil {

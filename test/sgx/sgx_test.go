@@ -211,7 +211,7 @@ func boot(t *testing.T, kernel string, programs []string) *machine {
 		run = "../../testbed/run"
 	}
 	args := []string{
-		"-kernel", kernel, "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", mib), "-timeout", "12m",
+		"-kernel", kernel, "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", mib), "-timeout", "20m",
 		"-in", "testdata/guest.sh", "-to", m.dir, "-out", "agent.log", "-out", "pids", "-out", "kernel.log", "-out", "kernel.status",
 	}
 	for _, p := range programs {

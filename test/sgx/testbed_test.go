@@ -72,7 +72,7 @@ func TestTestbed(t *testing.T) {
 // runSteps runs the script in a machine and returns the output below each "====" line.
 func runSteps(t *testing.T, kernel string) map[string]string {
 	t.Helper()
-	cmd := exec.Command("../../testbed/run", "-kernel", kernel, "-epc", "5,3", "-cpus", "2", "-timeout", "10m", "--", "sh", "-c", script())
+	cmd := exec.Command("../../testbed/run", "-kernel", kernel, "-epc", "5,3", "-cpus", "2", "-timeout", "20m", "--", "sh", "-c", script())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

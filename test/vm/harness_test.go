@@ -122,7 +122,7 @@ type report map[string]string
 func boot(t *testing.T, try trial) report {
 	t.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	m := machine.Machine{Kernel: try.kernel, Guest: filepath.Join(try.files, "init"), CPUs: try.cpus, MemoryMiB: 1536, Append: try.line, Disks: try.disks}
 	var out, problems bytes.Buffer

@@ -28,7 +28,7 @@ func TestASlowHostLosesNoOutput(t *testing.T) {
 	const size = 2 << 20
 	files := image(t)
 	m := machine.Machine{Kernel: kernel(t, kernels[1].version), Guest: filepath.Join(files, "init"), CPUs: 2, MemoryMiB: 512}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out, problems slow
 	result, err := m.Run(ctx, machine.Command{

@@ -74,7 +74,7 @@ func TestUnitsOfSystemd(t *testing.T) {
 		Kernel: kernel(t, kernels[1].version), Guest: filepath.Join(files, "init"), CPUs: 2, MemoryMiB: 1536,
 		Init: []string{systemdFiles[0], "--log-target=console"},
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var out, problems, console bytes.Buffer
 	m.Console = &console

@@ -36,7 +36,7 @@ func TestCostOfASeries(t *testing.T) {
 		before := heap.live()
 		o.Endpoints = []Endpoint{{Job: "wild", URL: u}}
 		s, stop := start(t, o)
-		eventually(t, 60*time.Second, "the series", func() bool {
+		eventually(t, generous, "the series", func() bool {
 			_, _, values := samples(t, s, `scrape_samples_scraped{job="wild"}[1m]`)
 			return len(values) >= 3 && values[0] == float64(shape.n)
 		})

@@ -116,7 +116,7 @@ func TestSamplesOutliveARestart(t *testing.T) {
 	o := options(dir, &log)
 	o.Interval = 100 * time.Millisecond
 	s, stop := start(t, o)
-	eventually(t, 5*time.Second, "samples", func() bool {
+	eventually(t, generous, "samples", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1h]")
 		return len(times) >= 3
 	})
@@ -271,12 +271,12 @@ func TestFullDisk(t *testing.T) {
 	o := options(dir, &log)
 	o.Interval = 100 * time.Millisecond
 	s, _ := start(t, o)
-	eventually(t, 5*time.Second, "samples", func() bool {
+	eventually(t, generous, "samples", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1h]")
 		return len(times) >= 2
 	})
 	fill(t, filepath.Join(dir, "fill"))
-	eventually(t, 20*time.Second, "a line about the full disk", func() bool {
+	eventually(t, generous, "a line about the full disk", func() bool {
 		return strings.Contains(log.String(), "no space left on device")
 	})
 	if _, times, _ := samples(t, s, "scrapes_total[1h]"); len(times) < 2 {
@@ -286,7 +286,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, full, _ := samples(t, s, "scrapes_total[1h]")
-	eventually(t, 10*time.Second, "new samples when there is space again", func() bool {
+	eventually(t, generous, "new samples when there is space again", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1h]")
 		return len(times) > len(full)
 	})

@@ -38,7 +38,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 		!strings.Contains(a.body.Error, "memory.limit is near: 81 of 100 MiB are in use; queries are refused until memory is free: try again in a moment, raise the limit") {
 		t.Errorf("a query: %d %+v", a.status, a.body)
 	}
-	eventually(t, 10*time.Second, "a target that is told why its series are refused", func() bool {
+	eventually(t, generous, "a target that is told why its series are refused", func() bool {
 		return strings.Contains(reasons(t, s, "job")["late"], "memory.limit is near: 81 of 100 MiB are in use; no new series are accepted")
 	})
 	if n := get(t, s.Handler(), "/status/runtimeinfo", nil); n != http.StatusOK {
@@ -46,7 +46,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 	}
 
 	live.Store(79 << 20)
-	eventually(t, 10*time.Second, "the series of the target", func() bool {
+	eventually(t, generous, "the series of the target", func() bool {
 		_, times, _ := samples(t, s, `wild{job="late"}[1m]`)
 		return len(times) > 0
 	})

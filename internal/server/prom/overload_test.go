@@ -92,7 +92,7 @@ func TestWhoWaitsGetsATurn(t *testing.T) {
 	for range maxWaiting {
 		go func() { done <- ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)) }()
 	}
-	eventually(t, 10*time.Second, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
+	eventually(t, generous, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
 	if a := ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)); a.status != http.StatusServiceUnavailable {
 		t.Errorf("one more than may wait: %d, want 503 at once", a.status)
 	}
@@ -103,7 +103,7 @@ func TestWhoWaitsGetsATurn(t *testing.T) {
 		}
 	}
 	// The requests that held the places end on their own. No answer tells that the last of them has left.
-	eventually(t, 10*time.Second, "no request running", func() bool { running, _ := c.counts(); return running == 0 })
+	eventually(t, generous, "no request running", func() bool { running, _ := c.counts(); return running == 0 })
 }
 
 func TestWhoIsGoneDoesNotWait(t *testing.T) {
@@ -153,7 +153,7 @@ func TestLongQueriesAreRefused(t *testing.T) {
 func TestCostlyQueriesEnd(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
-	eventually(t, 5*time.Second, "a sample", func() bool {
+	eventually(t, generous, "a sample", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")
 		return len(times) > 0
 	})
@@ -193,7 +193,7 @@ func TestOneClientLeavesAPlaceToOthers(t *testing.T) {
 	for range maxRunning - 1 {
 		<-entered
 	}
-	eventually(t, 10*time.Second, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
+	eventually(t, generous, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
 	if running, _ := c.counts(); running != maxRunning-1 {
 		t.Errorf("%d requests of one client run", running)
 	}

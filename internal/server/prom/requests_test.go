@@ -86,7 +86,7 @@ func TestDeepQueriesAreRefused(t *testing.T) {
 func TestListsAreBounded(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
-	eventually(t, 5*time.Second, "a series", func() bool {
+	eventually(t, generous, "a series", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")
 		return len(times) > 0
 	})

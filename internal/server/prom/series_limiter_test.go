@@ -189,7 +189,7 @@ func TestAgentsMaySendMore(t *testing.T) {
 	s, _ := start(t, o)
 	for address, reason := range targets {
 		up := map[string]float64{"": 1, "sample limit exceeded": 0}[reason]
-		eventually(t, 60*time.Second, "a scrape of each", func() bool {
+		eventually(t, generous, "a scrape of each", func() bool {
 			_, _, values := samples(t, s, fmt.Sprintf("up{instance=%q}[1m]", address))
 			// The reason is set shortly after the sample is stored.
 			return len(values) > 0 && values[len(values)-1] == up && reasons(t, s, "instance")[address] == reason

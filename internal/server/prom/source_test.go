@@ -182,7 +182,7 @@ func TestTheDatabaseIsASource(t *testing.T) {
 		t.Errorf("before Init: %v", err)
 	}
 	stop := run(t, s)
-	eventually(t, 30*time.Second, "a rate", func() bool {
+	eventually(t, generous, "a rate", func() bool {
 		samples, err := s.Source().Instant(t.Context(), `rate(scrapes_total[1m])`, time.Now())
 		return err == nil && len(samples) == 1 && samples[0].Labels["instance"] == "here" && samples[0].Value > 0
 	})

@@ -37,7 +37,7 @@ func scrapedOnce(t *testing.T, remote bool, lines string) *Server {
 		o.Self, o.Targets = nil, []string{strings.TrimPrefix(srv.URL, "http://")}
 	}
 	s, _ := start(t, o)
-	eventually(t, 10*time.Second, "three samples", func() bool {
+	eventually(t, generous, "three samples", func() bool {
 		_, times, _ := samples(t, s, "up_to[1m]")
 		return len(times) >= 3
 	})

@@ -3,10 +3,10 @@
 set -u
 counted=/sys/module/swsgx/parameters
 
-# Waits for up to two minutes for a condition.
+# Waits for up to five minutes for a condition.
 until_so() {
 	tries=0
-	while ! "$@" && [ $tries -lt 1200 ]; do
+	while ! "$@" && [ $tries -lt 3000 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done

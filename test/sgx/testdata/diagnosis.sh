@@ -15,7 +15,7 @@ up() {
 	./teescope up --listen 127.0.0.1:9750 --data-dir /tmp/data --interval 5s --overhead.budget 100% "$@" >>up.log 2>&1 &
 	up=$!
 	tries=0
-	while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 600 ]; do
+	while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 3000 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done

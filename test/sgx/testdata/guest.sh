@@ -16,7 +16,7 @@ look() {
 # The driver frees pages after a process has ended: wait until as many are free as before.
 settle() {
 	tries=0
-	while [ "$(free)" != "$1" ] && [ $tries -lt 100 ]; do
+	while [ "$(free)" != "$1" ] && [ $tries -lt 3000 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done
@@ -27,7 +27,7 @@ stat() { sed -n "s/^$1 //p" $counted/stats; }
 # Waits until a counter of the machine has grown by a number.
 grown() {
 	tries=0
-	while [ "$(stat "$1")" -lt $(($2 + $3)) ] && [ $tries -lt 600 ]; do
+	while [ "$(stat "$1")" -lt $(($2 + $3)) ] && [ $tries -lt 3000 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done
@@ -46,7 +46,7 @@ grown einit 0 1
 
 ./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --watch comm=pingpong >agent.log 2>&1 &
 tries=0
-while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 600 ]; do
+while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 3000 ]; do
 	sleep 0.1
 	tries=$((tries + 1))
 done
@@ -94,15 +94,16 @@ look grown
 pingpong -count 0 -ocalls 3 -pause 2000 >pingpong.json &
 ping=$!
 tries=0
-until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 180 ]; do
+until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 300 ]; do
 	sleep 1
 	tries=$((tries + 1))
 done
 kill -STOP $ping
 sleep 1
 look pinged
+entered=$(stat eenter)
 kill -CONT $ping
-sleep 3
+grown eenter "$entered" 400 # 100 ECALLs
 kill -STOP $ping
 sleep 1
 look ponged
@@ -113,7 +114,7 @@ settle "$rest"
 # The process that created the enclave ends first. Its child continues to use it.
 as twoproc orphan
 entered=$(stat eenter)
-orphan -count 0 -seconds 60 >orphan.json &
+orphan -count 0 -seconds 600 >orphan.json &
 parent=$!
 grown eenter "$entered" 50
 child=$(cat /proc/$parent/task/$parent/children)

@@ -50,7 +50,7 @@ func prometheus(t *testing.T, target string) string {
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if err = try(); err == nil {
 			return
 		}
