@@ -182,15 +182,15 @@ GOTEST := $(GO) test -count=1 -vet=off -timeout 60m $(TESTFLAGS)
 LONGEST := ./internal/server/prom ./test/cases
 
 # The packages that link no eBPF: their tests need neither root nor a kernel of a certain kind.
-# OMIT is the end of the name of a package to leave out, such as /test/cases.
+# OMIT has the ends of the names of packages to leave out, such as /test/cases.
 OMIT ?=
-UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{if not $$ebpf}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v '$(OMIT)$$'))
+UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{if not $$ebpf}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v $(patsubst %,-e '%$$',$(OMIT))))
 
 .PHONY: check unit fresh
 check: build lint unit test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
 
 unit: ## the Go tests of the packages that load no eBPF, without TestSoak
-	$(GOTEST) -short $(if $(OMIT),$(filter-out %$(OMIT),$(LONGEST)),$(LONGEST)) $(UNIT_PKGS)
+	$(GOTEST) -short $(filter-out $(addprefix %,$(OMIT)),$(LONGEST)) $(UNIT_PKGS)
 
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
