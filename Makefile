@@ -190,7 +190,7 @@ UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "githu
 check: build lint unit test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
 
 unit: ## the Go tests of the packages that load no eBPF, without TestSoak
-	$(GOTEST) -short $(filter-out $(addprefix %,$(OMIT)),$(LONGEST)) $(UNIT_PKGS)
+	$(GOTEST) -short -p 3 $(filter-out $(addprefix %,$(OMIT)),$(LONGEST)) $(UNIT_PKGS)
 
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
@@ -213,7 +213,7 @@ test-web: web/node_modules/.package-lock.json ## unit tests of the page
 	npm --prefix web test
 
 e2e: build ## the real binary on this kernel with real programs (needs root)
-	TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -tags e2e -parallel 4 $(if $(SUDO),-exec '$(SUDO)') ./test/e2e/...
+	TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -tags e2e -parallel 6 $(if $(SUDO),-exec '$(SUDO)') ./test/e2e/...
 
 vm: ## the real binary on stock Debian kernels in QEMU
 	$(GOTEST) -tags vm ./test/vm/...

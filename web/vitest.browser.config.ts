@@ -40,7 +40,7 @@ export default defineConfig({
     hookTimeout: 240_000,
     sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: "two at a time", include: ["*.test.ts"], exclude: ALONE, maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      { extends: true, test: { name: "three at a time", include: ["*.test.ts"], exclude: ALONE, maxWorkers: 3, sequence: { groupOrder: 0 } } },
       { extends: true, test: { name: "alone", include: ALONE, fileParallelism: false, sequence: { groupOrder: 1 } } },
     ],
   },
