@@ -49,6 +49,19 @@ static __always_inline void keep_start(u32 pid, u64 word, u64 replaced_by, u64 b
 	known->word[1] = replaced_by;
 }
 
+/* A thread that executes a program and is not the first one of its process gets the ID of the first one, within the call. */
+static __always_inline void rename_start(u32 from, u32 to)
+{
+	struct call_start *known = bpf_map_lookup_elem(&call_starts, &from), its;
+
+	if (from == to || !known)
+		return;
+	its = *known;
+	if (bpf_map_update_elem(&call_starts, &to, &its, BPF_ANY))
+		lost(LOST_DURATIONS);
+	bpf_map_delete_elem(&call_starts, &from);
+}
+
 /* Returns how long a restarted call has lasted, or 0 if its start is not known. */
 static __always_inline u64 whole_duration(u32 pid, u64 word, u64 now)
 {

@@ -4,6 +4,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sys/unix"
@@ -242,6 +244,29 @@ func TestStartsOfCallsAreForgotten(t *testing.T) {
 		if n := starts(t, c); n != 0 {
 			t.Errorf("%s: the start of its call is left", how)
 		}
+	}
+}
+
+// A thread that executes a program takes the ID of the first thread within the call. So does the start of its call.
+func TestTheStartOfACallFollowsItsThread(t *testing.T) {
+	c := start(t, Options{SyscallTime: true, Watch: parsed(t, "comm="+unique("dur-exec"))})
+	p := converse(t, job(program(t, "dur-exec"), "thread-exec-on-line", program(t, "dur-next")))
+	var before, after uint32
+	if _, err := fmt.Fscanln(p.out, &before); err != nil {
+		t.Fatal(err)
+	}
+	is, want := callStart{}, callStart{NS: 1, Word: [2]uint64{2, 3}} // the words are of no call, so none ends it
+	if err := c.kernel.durations.starts.Put(before, want); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(p.in)
+	after = uint32(p.cmd.Process.Pid)
+	p.end()
+	if err := c.kernel.durations.starts.Lookup(after, &is); err != nil || is != want || before == after {
+		t.Errorf("thread %d became %d, whose call began at %+v (%v), want %+v", before, after, is, err, want)
+	}
+	if err := c.kernel.durations.starts.Lookup(before, &is); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("the former ID of the thread has the call that began at %+v (%v)", is, err)
 	}
 }
 

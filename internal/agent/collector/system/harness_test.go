@@ -103,10 +103,14 @@ func TestMain(m *testing.M) {
 		stayInFirstThread()
 		go answerCalls()
 		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
-	case "thread-exec": // a thread other than the first executes another program
+	case "thread-exec", "thread-exec-on-line": // a thread other than the first executes another program; on line: it says its ID and waits for a line
 		stayInFirstThread()
 		go func() {
 			runtime.LockOSThread()
+			if os.Getenv("SYSTEM_TEST_JOB") == "thread-exec-on-line" {
+				fmt.Println(syscall.Gettid())
+				_, _ = fmt.Scanln()
+			}
 			_ = os.Setenv("SYSTEM_TEST_JOB", "getppid")
 			err := syscall.Exec(os.Getenv("SYSTEM_TEST_N"), []string{"next"}, append(os.Environ(), "SYSTEM_TEST_N=100"))
 			panic(err)

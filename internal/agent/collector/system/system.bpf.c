@@ -247,7 +247,7 @@ static __always_inline void move(struct cpu_state *state, struct task_struct *ta
 	set_slot(state, task, assign(task->group_leader));
 }
 
-static __always_inline int on_exec(struct task_struct *task)
+static __always_inline int on_exec(struct task_struct *task, u32 old_pid)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u32 call = BPF_CORE_READ(regs, orig_ax) & (CALLS - 1);
@@ -256,8 +256,11 @@ static __always_inline int on_exec(struct task_struct *task)
 	u32 before;
 
 	changed(task->tgid);
+	if (time_calls)
+		rename_start(old_pid, task->pid);
 	if (!old)
 		return 0;
+	state->pid = task->pid;
 	before = state->slot;
 	move(state, task);
 	row = row_of(state);
@@ -334,7 +337,7 @@ TRACEPOINT(sched_switch, METERED(METER_SWITCH, on_switch(preempt, prev, next)), 
 	   struct task_struct *prev, struct task_struct *next)
 TRACEPOINT(sched_process_fork, on_fork(parent, child), struct task_struct *parent,
 	   struct task_struct *child)
-TRACEPOINT(sched_process_exec, on_exec(task), struct task_struct *task)
+TRACEPOINT(sched_process_exec, on_exec(task, old_pid), struct task_struct *task, pid_t old_pid)
 TRACEPOINT(sched_process_exit, on_thread_exit(task), struct task_struct *task)
 TRACEPOINT(sched_migrate_task, on_migrate(task), struct task_struct *task)
 SEC("tp_btf/mark_victim") int mark_victim(u64 *ctx)

@@ -211,7 +211,7 @@ enum cause {
 /* Interrupts and page faults that have arrived in the enclaves of a process. */
 struct interrupted {
 	u64 n[CAUSES];
-	u64 start; /* of the process, since boot: the next one with its ID is another; 0 before the first */
+	u64 started; /* of the process, in ticks since boot: the next one with its ID is another */
 };
 
 /* Where an ENCLU is that has a breakpoint. */

@@ -10,6 +10,8 @@
 #ifndef TEESCOPE_INTERRUPTS_H
 #define TEESCOPE_INTERRUPTS_H
 
+enum { TICK_NS = 10000000 };
+
 /* Processes with an enclave. User space adds them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -101,15 +103,14 @@ static __always_inline struct left *left_in(u32 door, u64 interval)
 	return l && door < DOORS && l->interval[door] == interval ? l : NULL;
 }
 
-/* Reports whether the current process is the one that is counted. User space removes a process that has ended only at its
- * next look, and a later process with its ID may be another tenant's. */
+/* Reports whether the current process is the one that user space has added. User space removes a process that has ended only
+ * at its next look, and a later process with its ID may be another tenant's. /proc/PID/stat tells when a process started in
+ * ticks of USER_HZ, which is 100 on these architectures. */
 static __always_inline bool is_same(struct interrupted *of)
 {
 	struct task_struct___gs *task = (void *)bpf_get_current_task();
-	u64 start = BPF_CORE_READ(task, group_leader, start_boottime), first;
 
-	first = __sync_val_compare_and_swap(&of->start, 0, start);
-	return !first || first == start;
+	return BPF_CORE_READ(task, group_leader, start_boottime) / TICK_NS == of->started;
 }
 
 /* Counts an event that has hit an enclave. */

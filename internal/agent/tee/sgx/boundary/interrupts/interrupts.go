@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
@@ -21,6 +22,9 @@ import (
 
 // source is the value of the label source.
 const source = "interrupts"
+
+// tick is the unit in which the kernel side tells a process from an earlier one with its ID.
+const tick = 10 * time.Millisecond
 
 // Options configure Interrupts.
 type Options struct {
@@ -121,10 +125,11 @@ func (i *Interrupts) Observe(p *process.Process) error {
 	if _, known := i.processes[p.TGID]; known || len(i.ready) == 0 {
 		return nil
 	}
-	if err := i.Object.Map("interrupted").Put(p.TGID, counts{}); err != nil {
+	none := counts{Started: uint64(p.Started() / tick)}
+	if err := i.Object.Map("interrupted").Put(p.TGID, none); err != nil {
 		return fmt.Errorf("counting interrupts of process %d: %w", p.TGID, err)
 	}
-	i.processes[p.TGID] = counts{}
+	i.processes[p.TGID] = none
 	return i.attach()
 }
 
@@ -169,7 +174,7 @@ func (i *Interrupts) Read() error {
 // add adds what has arrived in the enclaves of a process between two readings. A process in which nothing has arrived may
 // have no enclave.
 func (i *Interrupts) add(p *process.Process, last, now counts) {
-	if now == (counts{}) {
+	if now.N == [len(now.N)]uint64{} {
 		return
 	}
 	var n count.Causes[float64]

@@ -8,7 +8,7 @@ import "structs"
 
 // counts mirrors struct interrupted.
 type counts struct {
-	_     structs.HostLayout
-	N     [5]uint64
-	Start uint64
+	_       structs.HostLayout
+	N       [5]uint64
+	Started uint64
 }

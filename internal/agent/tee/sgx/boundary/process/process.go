@@ -49,6 +49,9 @@ type Process struct {
 // Timed reports whether calls of the process are to be timed.
 func (p *Process) Timed() bool { return p.Watched || len(p.Demanded) > 0 }
 
+// Started returns when the process started, since the machine did. It is a multiple of 10 ms (/proc/PID/stat).
+func (p *Process) Started() time.Duration { return p.program.Start }
+
 // inWindow reports whether calls of the process wait for the end of a window.
 func (p *Process) inWindow() bool {
 	for file := range p.Files {
