@@ -46,6 +46,28 @@ enum limits {
 	MAX_FILES = 64,
 };
 
+/* What tenants share. */
+enum shared {
+	SHARED_THREADS,
+	SHARED_PAIRS,
+	SHARED,
+};
+
+/* Numbers of tenants. */
+enum share {
+	SHARE_ALL,     /* the sum of all */
+	SHARE_ROOT,    /* root outside of control groups: without a limit of its own */
+	SHARE_UNKNOWN, /* processes that user space has not seen, and tenants without a number */
+	SHARE_FIRST,
+	SHARES = 64,
+};
+
+/* Places of the shared maps. */
+enum places {
+	PLACES_THREADS = 4096,
+	PLACES_PAIRS = 2048,
+};
+
 enum call_limits {
 	TOLD_APART = 256, /* numbers of functions */
 };
@@ -318,6 +340,8 @@ GO_TYPE(functions, struct called, called);
 GO_TYPE(functions, struct pair_key, pairKey);
 GO_TYPE(functions, struct pair, pairCount);
 GO_VALUES(functions, enum pair_kind, );
+GO_VALUES(functions, enum shared, );
+GO_VALUES(functions, enum share, );
 GO_TYPE(crossing, struct crossed_key, Key);
 GO_TYPE(crossing, struct thread_crossings, Entry);
 GO_VALUES(crossing, enum crossed_by, );

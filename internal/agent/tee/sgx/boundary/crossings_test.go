@@ -5,12 +5,15 @@ package boundary
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // crossings returns what an answer about a program tells.
@@ -239,6 +242,32 @@ func TestManyThreadsThatHaveEndedAreForgotten(t *testing.T) {
 	}
 	if n := scrape(t, b)["teescope_transitions_lost_total{what=threads_crossings}"]; n != 0 {
 		t.Errorf("%v crossings of threads were lost", n)
+	}
+}
+
+// A user whose program makes threads without end has half of the places for their crossings, and another user's are counted.
+func TestAUserLeavesPlacesForOthers(t *testing.T) {
+	o := watching(t, modeOn, 0, "sdk-(greedy|modest)")
+	o.Reads = reader.New(reader.Options{Proc: hostfs.At("/proc"), Cgroup: o.Cgroup, Log: o.Log})
+	if group := o.Reads.Tenant(os.Getpid()).Group; group != "" {
+		t.Skipf("the users of these programs share the control group %s, which is one tenant", group)
+	}
+	b := startWith(t, o)
+	app := readyAs(t, b, 65534, sdkApp(t, "sdk-greedy"))
+	const at, most = 64, 2048
+	for range most/at + 4 {
+		app.do(t, "ecall 1 0 %d", at)
+	}
+	lost := func() float64 { return scrape(t, b)["teescope_transitions_lost_total{what=threads_crossings}"] }
+	if n := len(crossings(t, b, app).Threads); n < most-at || n > most || lost() == 0 {
+		t.Errorf("%d threads of a user have a place, and %v crossings none, want at most %d threads", n, lost(), most)
+	}
+	before := lost()
+	other := readyAs(t, b, 65533, sdkApp(t, "sdk-modest"))
+	from := crossings(t, b, other)
+	other.do(t, "ecall 2 0 %d", at)
+	if got := enters(from, crossings(t, b, other)); !maps.Equal(got, map[uint64]int{2: at}) || lost() != before {
+		t.Errorf("EENTERs of another user's threads: %v, want %d with 2; %v were lost", got, at, lost()-before)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,7 +107,15 @@ type target struct {
 
 func run(t *testing.T, path string) *target {
 	t.Helper()
+	return runAs(t, 0, path)
+}
+
+func runAs(t *testing.T, user uint32, path string) *target {
+	t.Helper()
 	cmd := exec.Command(path)
+	if user != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

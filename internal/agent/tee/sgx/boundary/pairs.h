@@ -7,10 +7,12 @@
 #ifndef TEESCOPE_BOUNDARY_PAIRS_H
 #define TEESCOPE_BOUNDARY_PAIRS_H
 
+#include "shares.h"
+
 /* Preallocated, because before 6.2 perf_event programs must not allocate. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, PLACES_THREADS);
 	__type(key, struct crossed_key);
 	__type(value, struct thread_crossings);
 } crossed_threads SEC(".maps");
@@ -26,7 +28,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 2048);
+	__uint(max_entries, PLACES_PAIRS);
 	__type(key, struct pair_key);
 	__type(value, struct pair);
 } pairs SEC(".maps");
@@ -40,7 +42,7 @@ static __always_inline void thread_crosses(u32 tgid, u32 by, u64 enters, u64 res
 
 	key.start = BPF_CORE_READ(task, start_boottime);
 	n = bpf_map_lookup_elem(&crossed_threads, &key);
-	if (!n) {
+	if (!n && take_place(SHARED_THREADS, PLACES_THREADS, tgid)) {
 		bpf_map_update_elem(&crossed_threads, &key, &new, BPF_NOEXIST);
 		n = bpf_map_lookup_elem(&crossed_threads, &key);
 	}
@@ -53,12 +55,12 @@ static __always_inline void thread_crosses(u32 tgid, u32 by, u64 enters, u64 res
 }
 
 /* Counts that a call has followed another one after this time. */
-static __always_inline void pair(u32 tgid, u32 kind, struct called *from, struct called *to, u64 ns)
+static __noinline void pair(u32 tgid, u32 kind, struct called *from, struct called *to, u64 ns)
 {
 	struct pair_key key = {.tgid = tgid, .kind = kind, .from = *from, .to = *to};
 	struct pair *n = bpf_map_lookup_elem(&pairs, &key), none = {};
 
-	if (!n) {
+	if (!n && take_place(SHARED_PAIRS, PLACES_PAIRS, tgid)) {
 		bpf_map_update_elem(&pairs, &key, &none, BPF_NOEXIST);
 		n = bpf_map_lookup_elem(&pairs, &key);
 	}

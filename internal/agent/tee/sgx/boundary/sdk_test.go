@@ -19,7 +19,20 @@ import (
 // OCALLs.
 func ready(t *testing.T, b *Backend, path string) *target {
 	t.Helper()
-	app := run(t, path)
+	return readyAs(t, b, 0, path)
+}
+
+// readyAs is ready for a program of another user.
+func readyAs(t *testing.T, b *Backend, user uint32, path string) *target {
+	t.Helper()
+	if user != 0 {
+		for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} { // those of the test
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	app := runAs(t, user, path)
 	app.do(t, "ecall 0 0 1") // it is loaded
 	look(t, b)
 	app.do(t, "ecall 1 0 1")

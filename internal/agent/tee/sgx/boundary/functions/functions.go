@@ -38,7 +38,8 @@ type Options struct {
 type Functions struct {
 	Options
 	call      *bpf.UserProbe
-	timer     *timer // nil if no process is watched
+	timer     *timer   // nil if no process is watched
+	tenants   *tenants // as timer
 	tables    ocallTables
 	stepping  uint8 // cost of a hit on an instruction that the kernel single-steps
 	files     map[*window.File]*file
@@ -94,6 +95,9 @@ func Load(o Options) (*Functions, error) {
 		if f.timer, err = loadTimer(f); err != nil {
 			return nil, err
 		}
+		if f.tenants, err = loadTenants(f); err != nil {
+			return nil, err
+		}
 	}
 	if f.stepping, err = measureStepping(f.call); err != nil {
 		o.Log.Info("the cost of probes is assumed", "reason", err)
@@ -134,6 +138,9 @@ func (f *Functions) Observe(p *process.Process) error {
 	}
 	if !p.Timed() {
 		return f.unwatch(p)
+	}
+	if err := f.tenants.join(p); err != nil {
+		return err
 	}
 	for of := range p.Files {
 		if file := f.files[of]; file != nil {
@@ -196,7 +203,7 @@ func (f *Functions) Forget(p *process.Process) error {
 	}
 	errs := []error{f.forgetCalls(calls)}
 	if f.timer != nil {
-		errs = append(errs, f.timer.forget(p.TGID), forgetPairs(f, p.TGID))
+		errs = append(errs, f.timer.forget(p.TGID), forgetPairs(f, p.TGID), f.tenants.leave(p.TGID))
 	}
 	if s := f.processes[p.TGID]; s != nil {
 		for address := range s.tables {
@@ -207,7 +214,7 @@ func (f *Functions) Forget(p *process.Process) error {
 	return errors.Join(errs...)
 }
 
-// Tidy ends the timing of files that no watched process has.
+// Tidy ends the timing of files that no watched process has, and counts the places of owners.
 func (f *Functions) Tidy() error {
 	watched := map[*window.File]bool{}
 	for p := range f.Processes.All() {
@@ -220,6 +227,9 @@ func (f *Functions) Tidy() error {
 		if of.Timed && !watched[of] {
 			errs = append(errs, file.untime())
 		}
+	}
+	if f.timer != nil {
+		errs = append(errs, f.tenants.recount())
 	}
 	return errors.Join(errs...)
 }

@@ -35,6 +35,22 @@ const (
 	pairCall      = 4
 )
 
+// The values of enum shared.
+const (
+	sharedThreads = 0
+	sharedPairs   = 1
+	shared        = 2
+)
+
+// The values of enum share.
+const (
+	shareAll     = 0
+	shareRoot    = 1
+	shareUnknown = 2
+	shareFirst   = 3
+	shares       = 64
+)
+
 // callKey mirrors struct call_key.
 type callKey struct {
 	_        structs.HostLayout

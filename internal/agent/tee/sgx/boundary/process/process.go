@@ -52,6 +52,9 @@ func (p *Process) Timed() bool { return p.Watched || len(p.Demanded) > 0 }
 // Started returns when the process started, since the machine did. It is a multiple of 10 ms (/proc/PID/stat).
 func (p *Process) Started() time.Duration { return p.program.Start }
 
+// Owner returns to whom the process belonged when it was found.
+func (p *Process) Owner() tenant.Tenant { return p.owner }
+
 // inWindow reports whether calls of the process wait for the end of a window.
 func (p *Process) inWindow() bool {
 	for file := range p.Files {
