@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
@@ -151,5 +152,37 @@ func TestACauseIsOfItsWindow(t *testing.T) {
 		before := scrape(t, b)
 		p.do(t, "%s", tt.now)
 		grown(t, before, scrape(t, b), map[string]float64{left("page_fault", source): tt.faults, left("other", source): tt.other})
+	}
+}
+
+// Sampled AEXs have a variance, by cause. Those that are all counted have none.
+func TestSampledAEXsHaveAVariance(t *testing.T) {
+	b, p := startInside(t, watching(t, modeAuto, 100, "erthost"))
+	const exact, sampled = "vdso_breakpoint", "vdso_breakpoint_sampled"
+	variance := func(s map[string]float64, cause, source string) (float64, bool) {
+		v, told := s[strings.Replace(left(cause, source), "aex_total", "aex_variance_total", 1)]
+		return v, told
+	}
+	p.do(t, "e 1")
+	for end := time.Now().Add(time.Minute); ; {
+		p.do(t, "f 500")
+		if err := b.tick(); err != nil {
+			t.Fatal(err)
+		}
+		s := scrape(t, b)
+		if _, told := variance(s, "page_fault", exact); told {
+			t.Fatal("AEXs that are all counted have a variance")
+		}
+		if n := s[left("page_fault", sampled)]; n > 0 {
+			for cause, least := range map[string]float64{"page_fault": 1, "other": 0} {
+				if v, told := variance(s, cause, sampled); !told || v < least {
+					t.Errorf("%v AEXs by page faults are estimated, and the variance of those by %s is %v", n, cause, v)
+				}
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no AEX was seen in a window")
+		}
 	}
 }

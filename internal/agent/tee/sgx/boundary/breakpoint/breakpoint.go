@@ -77,6 +77,7 @@ type Breakpoints struct {
 	latest    func(tgid uint32) (*counts, error) // countsOf, except in tests
 	reads     int                                // number of complete reads
 	processes map[uint32]*state
+	spreads   spreads
 	places    *tenant.Quota // of breakpoints, each of which is an open file of this process
 	tidy      func()
 }
@@ -310,6 +311,7 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 	for _, tgid := range ended {
 		err = errors.Join(err, b.forget(tgid))
 	}
+	b.settle(weight)
 	return err
 }
 
@@ -361,6 +363,22 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 		causes[cause] = float64(grown.Causes[cause]) * weight
 	}
 	b.Families.Leave(owner, causes, known, source)
+	if !b.file.Exact() {
+		b.spreads.add(owner, causes)
+	}
+}
+
+// settle adds the variances of the AEXs that were counted in a window.
+func (b *Breakpoints) settle(weight float64) {
+	if b.file.Exact() {
+		b.spreads = spreads{}
+		return
+	}
+	known := b.Known
+	known[count.Other] = true
+	b.spreads.settle(b.Processes.Now(), weight, func(w *count.Workload, variance count.Causes[float64]) {
+		b.Families.Spread(w, variance, known, b.file.Source(b.source))
+	})
 }
 
 // leave drops the breakpoints of a process.

@@ -92,6 +92,15 @@ func (f *Families) Leave(w *Workload, n Causes[float64], known Causes[bool], sou
 	}
 }
 
+// Spread adds the variance of sampled AEXs by cause.
+func (f *Families) Spread(w *Workload, variance Causes[float64], known Causes[bool], source string) {
+	for cause, name := range CauseNames {
+		if known[cause] {
+			Add(w, variance[cause], f.AEXVariance, name, source)
+		}
+	}
+}
+
 // maxTimed is the number of functions with their own histograms, by workload and family. Further functions are
 // counted as "other".
 const maxTimed = 32

@@ -14,6 +14,7 @@ var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 // Families are all families that the backend can emit.
 type Families struct {
 	Transitions, ECalls, OCalls, Signals, AEX   *metric.Desc
+	AEXVariance                                 *metric.Desc
 	ECallTime, OCallTime, Estimated             *metric.Desc
 	Probed, Share, Deviation, Hits, Timed, Lost *metric.Desc
 	Cost, Refused                               *metric.Desc
@@ -62,6 +63,10 @@ func NewFamilies() *Families {
 				"With the source interrupts it is the number of page faults and interrupts that arrived while a thread was in an enclave or about to resume it, without exceptions. Two that arrive together count twice. One of a line that devices share counts once for each of its handlers. "+
 				"A cause whose tracepoint the kernel lacks is absent, and timer and device are on machines whose timer is that of a hypervisor, such as Hyper-V.",
 			"tracepoints page_fault_user, local_timer_entry, irq_handler_entry, reschedule_entry, call_function_entry, call_function_single_entry, irq_work_entry", "cause", "source"),
+		AEXVariance: perWorkload("teescope_enclave_aex_variance_total", "exits squared",
+			"Variance of sampled asynchronous exits by cause, as an estimate. The 95 % interval of their number in a range of a minute or more is the increase of teescope_enclave_aex_total, "+
+				"plus or minus 1.96 times the square root of the increase of this metric with the same labels. Absent where every exit is counted. Workloads and causes share the windows, so their variances do not add up.",
+			"half the squared difference between neighbouring windows, and two exits a minute that no window contained", "cause", "source"),
 		Estimated: perWorkload("teescope_enclave_exits_estimated_total", "exits",
 			"Rough estimate of the exits of enclaves without a measurement: the system calls of their programs since they were first seen. "+
 				"It is not a bound: an OCALL makes none or several system calls, and threads outside the enclave make some too. It is never part of teescope_enclave_transitions_total.",
@@ -122,5 +127,5 @@ func NewFamilies() *Families {
 
 // All returns the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
-	return []*metric.Desc{f.Transitions, f.AEX, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
+	return []*metric.Desc{f.Transitions, f.AEX, f.AEXVariance, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package breakpoint
+
+import (
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+)
+
+// In each rareOver, the variance of rareAEXs in windows is added, as in package sampling. A window without an AEX says nothing
+// about how many were missed, so without it the interval of a rare cause is often 0 +- 0.
+const (
+	rareOver = time.Minute
+	rareAEXs = 2
+)
+
+// few raises the variance, because it is itself an estimate from the windows of a minute, as in package sampling.
+const few = 1.25
+
+// cutOff returns the variance of the length of windows relative to the square of its mean, because windows are cut off at both
+// ends of their cycle. An AEX in a window stands for weight (package window). Only few windows are cut off, so neighbours seldom
+// show it: a minute of long cycles often has none.
+func cutOff(weight float64) float64 {
+	if weight < 2 {
+		return 0
+	}
+	return (weight*2/3 - 1) / ((weight - 1) * (weight - 1))
+}
+
+// spread is how the sampled AEXs of a workload differ between neighbouring windows, by cause.
+type spread struct {
+	before, now count.Causes[float64] // estimates for the last cycle and for this one
+	begun       bool                  // there was a last cycle
+	counts      bool                  // the workload has breakpoints in this cycle
+}
+
+// settle ends a cycle and returns the variance of its estimates. An AEX that was seen stands for weight, and passed is the time
+// since the last cycle ended. The positions of windows are independent, so with a steady load half the squared difference of two
+// neighbours is the variance of one. With another load it is more.
+//
+// Their product is the square of the mean, as far as that is not by chance.
+func (s *spread) settle(weight float64, passed time.Duration) (variance count.Causes[float64]) {
+	rare := rareAEXs * weight * weight * min(1, passed.Seconds()/rareOver.Seconds())
+	for cause := range variance {
+		variance[cause] = rare
+		if s.begun {
+			difference := s.now[cause] - s.before[cause]
+			variance[cause] += few*difference*difference/2 + cutOff(weight)*s.now[cause]*s.before[cause]
+		}
+	}
+	s.before, s.now, s.begun, s.counts = s.now, count.Causes[float64]{}, true, false
+	return variance
+}
+
+// spreads are those of all workloads, while AEXs are sampled.
+type spreads struct {
+	of      map[*count.Workload]*spread
+	settled time.Time
+}
+
+// add adds estimates to this cycle.
+func (s *spreads) add(w *count.Workload, n count.Causes[float64]) {
+	if s.of == nil {
+		s.of = map[*count.Workload]*spread{}
+	}
+	one := s.of[w]
+	if one == nil {
+		one = &spread{}
+		s.of[w] = one
+	}
+	one.counts = true
+	for cause := range n {
+		one.now[cause] += n[cause]
+	}
+}
+
+// settle ends a cycle of all workloads, and forgets those without breakpoints.
+func (s *spreads) settle(now time.Time, weight float64, add func(*count.Workload, count.Causes[float64])) {
+	passed := now.Sub(s.settled)
+	s.settled = now
+	for w, one := range s.of {
+		if !one.counts {
+			delete(s.of, w)
+			continue
+		}
+		add(w, one.settle(weight, passed))
+	}
+}
