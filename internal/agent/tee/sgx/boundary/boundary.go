@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -97,6 +98,8 @@ type Backend struct {
 	families *count.Families
 	probes   *probe.Families
 	now      func() time.Time
+
+	emitted atomic.Pointer[[]prometheus.Metric] // by the last scrape
 
 	mu         sync.Mutex // protects all fields below
 	object     *bpf.Object
@@ -201,15 +204,39 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		emit(b.families.Cost.Value(b.opts.CostLow.Seconds(), "low"))
 		emit(b.families.Cost.Value(b.opts.CostHigh.Seconds(), "high"))
 	}
-	b.mu.Lock()
+	if earlier := lockOr(&b.mu, &b.emitted); earlier != nil {
+		for _, m := range *earlier {
+			emit(m)
+		}
+		return nil
+	}
 	defer b.mu.Unlock()
 	if b.object == nil {
 		return nil
 	}
 	err := b.readAll(b.now())
 	b.estimate()
-	b.emit(emit)
+	var all []prometheus.Metric
+	b.emit(func(m prometheus.Metric) { all = append(all, m) })
+	b.emitted.Store(&all)
+	for _, m := range all {
+		emit(m)
+	}
 	return err
+}
+
+// scrapeWaits is how long a scrape waits for a scan. A scan may wait up to a second for the files of a process that makes itself
+// slow to read. The scrape then repeats the counts of the last one, so that such a process delays no other figure.
+const scrapeWaits = 50 * time.Millisecond
+
+// lockOr locks, or returns the earlier counts if a scan goes on and there are some.
+func lockOr(mu *sync.Mutex, earlier *atomic.Pointer[[]prometheus.Metric]) *[]prometheus.Metric {
+	for until := time.Now().Add(scrapeWaits); !mu.TryLock(); time.Sleep(time.Millisecond) {
+		if all := earlier.Load(); all != nil && time.Now().After(until) {
+			return all
+		}
+	}
+	return nil
 }
 
 // Shutdown implements service.Shutdowner.

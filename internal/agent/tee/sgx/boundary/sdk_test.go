@@ -4,6 +4,7 @@ package boundary
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -234,5 +235,24 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 		if err := eventually(func() bool { return string(code()) == string(clean) }); err != nil {
 			t.Error("probes remain in the code of the program")
 		}
+	}
+}
+
+// A scrape does not wait for a scan, which may read a slow process. It repeats the counts of the last scrape.
+func TestAScrapeWaitsForNoScan(t *testing.T) {
+	b := start(t, modeOn, 0)
+	app := ready(t, b, sdkApp(t, "sdk-scan"))
+	before := scrape(t, b)
+	b.mu.Lock() // as a scan does
+	during := make(chan map[string]float64)
+	go func() { during <- scrape(t, b) }()
+	app.do(t, "ecall 10 0 1")
+	got := <-during
+	b.mu.Unlock()
+	if !maps.Equal(before, got) {
+		t.Errorf("during a scan: %v, want as before: %v", got, before)
+	}
+	if after := scrape(t, b); maps.Equal(after, before) {
+		t.Error("the scrape after the scan has no new counts")
 	}
 }
