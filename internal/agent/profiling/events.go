@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -48,6 +49,31 @@ func (s *Sampler) detachEvent() error {
 		errs = append(errs, s.object.Detach(w.Program))
 	}
 	return errors.Join(errs...)
+}
+
+// ongoing are the maps of the beginnings of calls and waits.
+var ongoing = map[Event]string{SystemCalls: "calling", OffCPU: "waits"}
+
+// forgotten returns the number of calls and waits whose beginning is not known any more, because too many threads were in one. It is
+// 0 if that cannot be read. Threads that were killed in a call may be among them. It is exact when the programs are detached.
+func (s *Sampler) forgotten() uint64 {
+	if ongoing[s.event] == "" {
+		return 0
+	}
+	began, ended, left := uint64(0), uint64(0), uint64(0)
+	for row := range slices.Chunk(s.tallies, maxTallyRow) {
+		began, ended = began+row[tallyBegan], ended+row[tallyEnded]
+	}
+	var thread uint32
+	var begun []byte
+	entries := s.object.Map(ongoing[s.event]).Iterate()
+	for entries.Next(&thread, &begun) {
+		left++
+	}
+	if entries.Err() != nil || began < ended+left {
+		return 0
+	}
+	return began - ended - left
 }
 
 // Ignore takes no more samples of a process. It does nothing for the samples of a counter.

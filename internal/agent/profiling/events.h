@@ -59,6 +59,22 @@ struct task_struct___waits {
 };
 #pragma clang attribute pop
 
+/* Stores the beginning of a call or wait. Of those that began, the ones that have not ended and are in no map any more were
+ * forgotten, because too many threads were in one. */
+static __always_inline void remember(void *map, u32 *tid, void *begun)
+{
+	if (!bpf_map_update_elem(map, tid, begun, BPF_NOEXIST))
+		tally(BEGAN);
+	else
+		bpf_map_update_elem(map, tid, begun, BPF_ANY); /* of a thread that ended in a call */
+}
+
+static __always_inline void forget(void *map, u32 *tid)
+{
+	if (!bpf_map_delete_elem(map, tid))
+		tally(ENDED);
+}
+
 static __always_inline bool wanted(struct task_struct *task)
 {
 	struct process_key key = {};
@@ -108,7 +124,7 @@ int BPF_PROG(call_begins, struct pt_regs *regs, long nr)
 	if (compat)
 		begun.call = COMPAT;
 	begun.since = bpf_ktime_get_ns();
-	bpf_map_update_elem(&calling, &tid, &begun, BPF_ANY);
+	remember(&calling, &tid, &begun);
 	return 0;
 }
 
@@ -135,7 +151,7 @@ int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 	if (!have)
 		return 0;
 	begun = *have;
-	bpf_map_delete_elem(&calling, &tid);
+	forget(&calling, &tid);
 	passed = bpf_ktime_get_ns() - begun.since;
 	if (current_generation())
 		return take_call(ctx, &begun, passed, &stacks_1, &samples_1);
@@ -152,7 +168,7 @@ static __always_inline void wait_ends(u32 tid, u64 time)
 		finish(&w->key, &samples_1, time - w->since);
 	else
 		finish(&w->key, &samples_0, time - w->since);
-	bpf_map_delete_elem(&waits, &tid);
+	forget(&waits, &tid);
 }
 
 static __always_inline void wait_begins(void *ctx, bool preempt, struct task_struct *prev,
@@ -166,7 +182,7 @@ static __always_inline void wait_begins(void *ctx, bool preempt, struct task_str
 	w.key.for_disk = !w.key.preempted && BPF_CORE_READ_BITFIELD_PROBED(state, in_iowait);
 	store_kernel(ctx, stacks, &w.key);
 	store_user(ctx, stacks, &w.key);
-	bpf_map_update_elem(&waits, &w.key.tid, &w, BPF_ANY);
+	remember(&waits, &w.key.tid, &w);
 }
 
 /* Here the current thread is still the previous one, but for its place on the CPU. So its stack is stored now, and the time

@@ -33,7 +33,9 @@ const (
 	tallyIdle        = 1
 	tallyLostSamples = 2
 	tallyLostStacks  = 3
-	tallyTallies     = 4
+	tallyBegan       = 4
+	tallyEnded       = 5
+	tallyTallies     = 6
 )
 
 // stackKey mirrors struct stack_key.

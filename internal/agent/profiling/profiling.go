@@ -106,7 +106,7 @@ const CompatCall = maxCompat - 1
 type Tallies struct {
 	Taken       uint64 // of threads
 	Idle        uint64 // of CPUs without a thread to run
-	LostSamples uint64 // taken and not counted further, because the map was full
+	LostSamples uint64 // not counted, because a map was full: that of samples, or that of calls and waits that go on
 	LostStacks  uint64 // counted without a stack, because the map was full
 }
 
@@ -250,12 +250,13 @@ func (s *Sampler) Stop() error {
 	return s.object.FollowCPUs(program, nil)
 }
 
-// Tallies returns the current tallies of all CPUs.
+// Tallies returns the current tallies of all CPUs. Calls and waits whose beginning was forgotten are in no tally of a CPU.
 func (s *Sampler) Tallies() (all Tallies) {
 	for _, one := range s.CPUs() {
 		all.Taken, all.Idle = all.Taken+one.Taken, all.Idle+one.Idle
 		all.LostSamples, all.LostStacks = all.LostSamples+one.LostSamples, all.LostStacks+one.LostStacks
 	}
+	all.LostSamples += s.forgotten()
 	return all
 }
 

@@ -111,6 +111,8 @@ enum tally {
 	IDLE,	      /* samples of the idle thread, which are not counted further */
 	LOST_SAMPLES, /* there was no room for them */
 	LOST_STACKS,  /* counted without a stack, because there was no room for it */
+	BEGAN,	      /* calls and waits whose beginning was stored */
+	ENDED,	      /* of these, those that have ended */
 	TALLIES,
 };
 
