@@ -96,7 +96,7 @@ func TestRunBuildsWhatIsMissing(t *testing.T) {
 	if err := out.missing(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"guest", "enclaves/selftest", "enclaves/selftest.enclave.so", "enclaves/libsgx_urts.so"} {
+	for _, name := range []string{"guest", "enclaves/selftest", "enclaves/selftest.enclave.so", "enclaves/libsgx_urts.so", "enclaves/qemu-tiny"} {
 		if info, err := os.Stat(out.built(name)); err != nil || info.Size() < 1000 {
 			t.Errorf("%s was not built: %v", name, err)
 		}

@@ -18,14 +18,14 @@ import (
 
 // options are those of "testbed run".
 type options struct {
-	root, kernel, swsgx, append, to string
-	epc                             sizes
-	cpus, memory                    int
-	in, out, env                    list
-	ports                           forwards
-	sgx, sgx2, threads, console     bool
-	timeout                         time.Duration
-	argv                            []string
+	root, kernel, swsgx, append, to  string
+	epc                              sizes
+	cpus, memory, disk               int
+	in, out, env                     list
+	ports                            forwards
+	sgx, sgx2, kvm, threads, console bool
+	timeout                          time.Duration
+	argv                             []string
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -45,6 +45,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.Var(&o.env, "env", "`NAME=VALUE` for the command (repeatable)")
 	flags.BoolVar(&o.sgx, "sgx", true, "load the module; without, an ordinary machine boots")
 	flags.BoolVar(&o.sgx2, "sgx2", true, "a processor with SGX2: enclaves can grow")
+	flags.BoolVar(&o.kvm, "kvm", false, "load KVM: the machine runs virtual machines of its own, on an emulated AMD processor")
+	flags.IntVar(&o.disk, "disk", 0, "`MiB` of an empty disk, /dev/vda; its data goes through bounce buffers with -append swiotlb=512,force")
 	flags.StringVar(&o.swsgx, "swsgx", "", "more `parameters` for the module: \"measure=1\"")
 	flags.StringVar(&o.append, "append", "", "more for the kernel's command `line`")
 	flags.BoolVar(&o.threads, "threads", false, "emulate each processor by its own host thread; sometimes the machine hangs when tracing is switched on")
@@ -55,6 +57,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	}
 	if o.argv = flags.Args(); len(o.argv) == 0 {
 		return o, errors.New("no command to run")
+	}
+	if o.disk < 0 {
+		return o, fmt.Errorf("%d is no number of MiB", o.disk)
 	}
 	return o, nil
 }
@@ -77,6 +82,14 @@ func runCommand(ctx context.Context, stdout, stderr io.Writer, args []string) (i
 		return 0, err
 	}
 	c.Stdout, c.Stderr = stdout, stderr
+	if o.disk > 0 {
+		file, err := emptyDisk(o.disk)
+		if err != nil {
+			return 0, err
+		}
+		defer os.Remove(file)
+		m.Disks = []string{file}
+	}
 	if o.console {
 		m.Console = stderr
 	}
@@ -85,6 +98,15 @@ func runCommand(ctx context.Context, stdout, stderr io.Writer, args []string) (i
 		fmt.Fprintln(stderr, "testbed: the guest's kernel says:", line)
 	}
 	return result.Exit, err
+}
+
+// emptyDisk creates a file of zeros, which takes no space.
+func emptyDisk(mib int) (string, error) {
+	f, err := os.CreateTemp("", "testbed-disk-")
+	if err != nil {
+		return "", err
+	}
+	return f.Name(), errors.Join(f.Truncate(int64(mib)<<20), f.Close())
 }
 
 // machine returns what the options describe. It builds missing parts first.
@@ -111,12 +133,20 @@ func (o options) machine(ctx context.Context) (machine.Machine, machine.Command,
 		Argv: o.argv, Env: append([]string{"PATH=" + guestPath, "HOME=/job", "TERM=dumb"}, o.env...),
 		Out: o.out, To: o.to, Files: func(a *machine.Archive) error { return o.files(t, a) },
 	}
-	if err := t.missing(ctx); err != nil || !o.sgx {
+	if err := t.missing(ctx); err != nil {
 		return m, c, err
+	}
+	if o.kvm {
+		if c.Modules, err = k.Modules(ctx, "kvm_amd"); err != nil {
+			return m, c, err
+		}
+	}
+	if !o.sgx {
+		return m, c, nil
 	}
 	m.Reserve = o.epc
 	module, err := o.module(ctx, t, m)
-	c.Modules = []machine.Module{module}
+	c.Modules = append(c.Modules, module)
 	return m, c, err
 }
 

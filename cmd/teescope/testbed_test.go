@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,4 +110,40 @@ func withoutFile(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// The demonstrations boot the machine with what each needs, and say why it ended.
+func TestDemosBootTheirMachines(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\nprintf '<%s>\\n' \"$@\"\nexit 3\n"
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "testbed"), 0o755), os.WriteFile(filepath.Join(dir, "testbed", "run"), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	for demo, want := range map[string][]string{
+		"sgx": {"<-epc>\n<32>\n", "<-port>\n<" + port + ":9750>\n", "paging -mib 64"},
+		"cvm": {"<-sgx=false>\n<-kvm>\n<-disk>\n<32>\n<-append>\n<swiotlb=512,force>\n", "<-kernel>\n<6.1>\n", "guest=storm storm", "<-port>\n<" + port + ":9750>\n"},
+	} {
+		out, _, err := execute(t, "demo", demo, "--no-browser", "--kernel", "6.1", "--source", dir, "--listen", "127.0.0.1:"+port)
+		if err == nil || !strings.Contains(err.Error(), "running the virtual machine: exit status 3") {
+			t.Errorf("%s: %v", demo, err)
+		}
+		for _, text := range want {
+			if !strings.Contains(out, text) {
+				t.Errorf("the machine of %s did not get %q:\n%s", demo, text, out)
+			}
+		}
+	}
+}
+
+// freePort returns a port of this machine that nobody uses.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
 }

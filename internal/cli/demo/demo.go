@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demo shows teescope on a machine without a TEE. It boots the virtual machine of the source tree (testbed/)
-// with slow enclaves, runs teescope in it, and prints the address of its page. It refuses to emulate anything itself,
-// and to be part of an agent: it only starts programs.
+// with slow enclaves, or with what is slow in confidential virtual machines, runs teescope in it, and prints the address
+// of its page. It refuses to emulate anything itself, and to be part of an agent: it only starts programs.
 package demo
 
 import (
@@ -77,8 +77,28 @@ while :; do kvload -connections 2 -count 0 -seconds 4; done >/dev/null &
 wait %1
 `
 
+// scene is what a demonstration shows.
+type scene struct {
+	options, script []string // of testbed/run
+	about           string   // with a verb for the address of the page
+}
+
 // SGX runs the demo of SGX until ctx ends or its time is over.
 func SGX(ctx context.Context, o Options) error {
+	s := scene{
+		options: enclaves(), script: []string{"sh", "-c", story, "comm=kv"},
+		about: "teescope watches two enclaves in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n" +
+			"\"paging\" needs more enclave memory than there is, \"kv\" leaves its enclave for each piece of a request.\n",
+	}
+	if len(o.Command) > 0 {
+		s.script = append([]string{"sh", "-c", guest, o.watched()}, o.inGuest()...)
+		s.about = "teescope watches the command in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"
+	}
+	return show(ctx, o, s)
+}
+
+// show boots the machine of a scene, and says where its page is as soon as it answers.
+func show(ctx context.Context, o Options, s scene) error {
 	root, err := findSource(o.Source)
 	if err != nil {
 		return err
@@ -95,15 +115,9 @@ func SGX(ctx context.Context, o Options) error {
 		ctx, stop = context.WithTimeout(ctx, o.For)
 		defer stop()
 	}
-	script, about := []string{"sh", "-c", story, "comm=kv"}, "teescope watches two enclaves in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"+
-		"\"paging\" needs more enclave memory than there is, \"kv\" leaves its enclave for each piece of a request.\n"
-	if len(o.Command) > 0 {
-		script = append([]string{"sh", "-c", guest, o.watched()}, o.inGuest()...)
-		about = "teescope watches the command in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"
-	}
-	cmd := o.boot(ctx, root, []string{"-port", port + ":9750"}, script)
+	cmd := o.boot(ctx, root, append(s.options, "-port", port+":9750"), s.script)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting the virtual SGX machine: %w", err)
+		return fmt.Errorf("starting the virtual machine: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -115,7 +129,7 @@ func SGX(ctx context.Context, o Options) error {
 			return
 		}
 		page := url + "/?page=tee"
-		fmt.Fprintf(o.Out, about+
+		fmt.Fprintf(o.Out, s.about+
 			"The machine is emulated: what happens is real, how long it takes is not.\n", page)
 		if o.Open != nil {
 			o.Open(page)
@@ -127,15 +141,18 @@ func SGX(ctx context.Context, o Options) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.New("the virtual machine ended unexpectedly")
+		err = errors.New("it ended unexpectedly")
 	}
-	return fmt.Errorf("running the virtual SGX machine: %w", err)
+	return fmt.Errorf("running the virtual machine: %w", err)
 }
+
+// enclaves are the options of the virtual SGX machine.
+func enclaves() []string { return []string{"-epc", fmt.Sprint(epcMiB)} }
 
 // boot returns the process that builds the machine if needed, boots it, and runs a script in it.
 func (o Options) boot(ctx context.Context, root string, options, script []string) *exec.Cmd {
-	fmt.Fprintln(o.Err, "building the virtual SGX machine if needed (the first build downloads 210 MB and takes minutes), then booting it ...")
-	args := []string{"-kernel", o.Kernel, "-epc", fmt.Sprint(epcMiB), "-mem", "2048", "-timeout", "24h", "-in", o.Binary + ":/job/teescope"}
+	fmt.Fprintln(o.Err, "building the virtual machine if needed (the first build downloads 210 MB and takes minutes), then booting it ...")
+	args := []string{"-kernel", o.Kernel, "-mem", "2048", "-timeout", "24h", "-in", o.Binary + ":/job/teescope"}
 	if len(o.Command) > 0 {
 		if file, err := exec.LookPath(o.Command[0]); err == nil {
 			args = append(args, "-in", file)

@@ -32,7 +32,7 @@ func Record(ctx context.Context, o Options, rules, flags []string, output string
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	script := append(append([]string{"sh", "-c", o.recorder(rules), "sh"}, flags...), "--")
-	ran := o.boot(ctx, root, []string{"-out", recorded, "-to", dir}, append(script, o.inGuest()...)).Run()
+	ran := o.boot(ctx, root, append(enclaves(), "-out", recorded, "-to", dir), append(script, o.inGuest()...)).Run()
 	if exit := (*exec.ExitError)(nil); errors.As(ran, &exit) {
 		status = exit.ExitCode()
 	} else if ran != nil {
