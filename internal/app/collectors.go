@@ -99,7 +99,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 			Storage: []string{machine.at("var/lib/containers/storage"), machine.at("run/containers/storage")},
 			Docker:  machine.at("var/lib/docker/containers"), Containerd: machine.at("run/containerd/io.containerd.runtime.v2.task"),
 		}),
-		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net}),
+		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net, Confidential: tee.GuestOf(roots).IsTEE()}),
 		processreads.New(reads),
 		settings.New(settings.Options{Proc: roots.Proc, Reads: reads, Names: c.Workloads.Settings, Mains: mains(sys)}),
 		sys,

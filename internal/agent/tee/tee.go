@@ -52,6 +52,7 @@ func (d *Detector) Available() map[teelabel.Kind]bool {
 		teelabel.SGX: d.roots.hasSGX(),
 		teelabel.TDX: d.guest == teelabel.TDX || IsOn(d.roots.Sys, "module/kvm_intel/parameters/tdx"),
 		teelabel.SEV: d.guest == teelabel.SEV || IsOn(d.roots.Sys, "module/kvm_amd/parameters/sev"),
+		teelabel.CCA: d.guest == teelabel.CCA, // no released kernel hosts realms
 	}
 }
 
@@ -62,6 +63,8 @@ func GuestOf(r Roots) teelabel.Kind {
 		return teelabel.TDX
 	case hostfs.At(r.Dev).Exists("sev-guest"):
 		return teelabel.SEV
+	case hostfs.At(r.Sys).Exists("devices/platform/arm-cca-dev"): // arch/arm64/kernel/rsi.c, from Linux 6.13 on
+		return teelabel.CCA
 	}
 	return teelabel.None
 }

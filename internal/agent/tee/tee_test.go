@@ -115,6 +115,7 @@ func TestDetector(t *testing.T) {
 		"SEV host":         {map[string]string{"sys/module/kvm_amd/parameters/sev": "1\n"}, "sev", "none", ""},
 		"inside a TD":      {map[string]string{"dev/tdx_guest": ""}, "tdx", "tdx", ""},
 		"inside an SEV VM": {map[string]string{"dev/sev-guest": ""}, "sev", "sev", ""},
+		"in an Arm realm":  {map[string]string{"sys/devices/platform/arm-cca-dev/uevent": ""}, "cca", "cca", ""},
 		"direct in a TD":   {map[string]string{"dev/tdx_guest": "", "proc/7/exe": "-> " + gramine + "/direct/libpal.so"}, "tdx", "tdx", "gramine-direct"},
 	} {
 		d := NewDetector(machine(t, tt.files), nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
 	"github.com/teescope/teescope/internal/agent/tee/vm"
 	"github.com/teescope/teescope/internal/agent/userprobe"
@@ -101,11 +102,15 @@ func Machine(binary, probes string) Options {
 				return nil, err
 			}
 			machines, err := vm.Try(roots)
-			if err != nil || probes == "" {
+			if err != nil {
 				return slices.Concat(all, more, machines), err
 			}
+			confidential, err := guest.Try(roots, cgroup)
+			if err != nil || probes == "" {
+				return slices.Concat(all, more, machines, confidential), err
+			}
 			own, err := userprobe.Try(userprobe.Options{File: probes, Proc: roots.Proc, Sys: roots.Sys, Cgroup: cgroup, Root: root, MaxWorkloads: 8, Log: quiet})
-			return slices.Concat(all, more, machines, own), err
+			return slices.Concat(all, more, machines, confidential, own), err
 		},
 	}
 }

@@ -298,3 +298,31 @@ func TestTheInTreeDriverIsWatchedByItsProbes(t *testing.T) {
 		}
 	}
 }
+
+// A machine that copies for its devices says how much of its bounce buffers was used; a realm of Arm is recognised.
+func TestConfidentialMachine(t *testing.T) {
+	pool := func(most string) map[string]string {
+		return map[string]string{
+			"proc/cmdline": "quiet swiotlb=512,force\n", "sys/kernel/debug/swiotlb/io_tlb_nslabs": "512\n",
+			"sys/kernel/debug/swiotlb/io_tlb_used_hiwater": most + "\n",
+		}
+	}
+	if c := find(t, Run(at(lay(t, pool("100")))), "bounce-pool"); c.Status != OK || !strings.Contains(c.Detail, "1024 KiB of bounce buffers, of which at most 200 were") || c.Advice != "" {
+		t.Errorf("%+v", c)
+	}
+	if c := find(t, Run(at(lay(t, pool("411")))), "bounce-pool"); c.Status != Limited || !strings.Contains(c.Advice, "larger swiotlb") {
+		t.Errorf("%+v", c)
+	}
+	realm := Run(at(lay(t, map[string]string{"sys/devices/platform/arm-cca-dev/uevent": ""})))
+	if c := find(t, realm, "cca"); c.Status != Limited || !strings.Contains(c.Detail, "realm") {
+		t.Errorf("%+v", c)
+	}
+	if c := find(t, realm, "bounce-pool"); c.Status != Unknown || !strings.Contains(c.Advice, "debugfs") {
+		t.Errorf("%+v", c)
+	}
+	for _, c := range Run(at(lay(t, nil))).Checks {
+		if c.Name == "bounce-pool" || c.Name == "cca" {
+			t.Errorf("an ordinary machine has %+v", c)
+		}
+	}
+}

@@ -9,13 +9,42 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 const groupTEE = "tee"
 
 // tees checks hardware and drivers. None is required: teescope also watches machines without a TEE.
 func (o Options) tees(c cpu, t trials) []Check {
-	return []Check{o.sgx(c, t), o.tdx(c), o.sev(c), o.gpu()}
+	all := []Check{o.sgx(c, t), o.tdx(c), o.sev(c)}
+	if tee.GuestOf(o.Roots) == teelabel.CCA {
+		all = append(all, Check{
+			Group: groupTEE, Name: "cca", Status: Limited, Detail: "this machine is a realm of Arm CCA: its workloads are marked",
+			Advice: "the bounce buffers are counted, but not what the realm asks of its host: no kernel function for it is known to teescope",
+		})
+	}
+	if guest.Copies(o.Roots) {
+		all = append(all, bounceBuffers(o.Roots.Sys))
+	}
+	return append(all, o.gpu())
+}
+
+// bounceBuffers checks the shared memory through which a confidential machine copies the data of its devices.
+func bounceBuffers(sys string) Check {
+	check := Check{Group: groupTEE, Name: "bounce-pool", Status: Unknown, Detail: "the data of devices is copied through bounce buffers, whose size is not known"}
+	size, most, known := guest.Pool(sys)
+	if !known || size == 0 {
+		check.Advice = "mount debugfs: mount -t debugfs none /sys/kernel/debug"
+		return check
+	}
+	const nearly = 0.8 // as the alert TeescopeBounceBuffersNearlyFull
+	check.Status = OK
+	check.Detail = fmt.Sprintf("the data of devices is copied through %d KiB of bounce buffers, of which at most %d were used at once", size>>10, most>>10)
+	if float64(most) > nearly*float64(size) {
+		check.Status, check.Advice = Limited, "they were nearly or quite exhausted: boot with a larger swiotlb=SLOTS, of 2 KiB each, and see the runbook bounce-buffers"
+	}
+	return check
 }
 
 func (o Options) sgx(c cpu, t trials) Check {

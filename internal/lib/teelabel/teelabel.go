@@ -14,6 +14,7 @@ const (
 	SGX     Kind = "sgx"
 	TDX     Kind = "tdx"
 	SEV     Kind = "sev"
+	CCA     Kind = "cca" // a realm of Arm
 )
 
 // IsTEE reports whether the kind is known and is a TEE. This includes kinds that this package does not list.

@@ -23,6 +23,7 @@ var cpuModes = [...]string{"user", "nice", "system", "idle", "iowait", "irq", "s
 
 const (
 	modeIdle   = 3
+	modeSteal  = 7
 	guestModes = 8 // from here on
 	// idleReset is the minimum decrease of the idle time when a CPU was unplugged and plugged in again. It may decrease
 	// by less because of how the kernel computes idle and iowait (NO_HZ).
@@ -75,9 +76,13 @@ func (s *stat) collectCPU(_ context.Context, emit func(prometheus.Metric)) error
 	err := s.readStat()
 	if err == nil {
 		s.held = hold(s.held, s.now.CPU)
+		known := !s.opts.Confidential || stolen(s.held)
 		for id, times := range s.held {
 			cpu := strconv.FormatInt(id, 10)
 			for i, v := range times {
+				if i == modeSteal && !known {
+					continue
+				}
 				d := s.seconds
 				if i >= guestModes {
 					d = s.guest
@@ -91,6 +96,17 @@ func (s *stat) collectCPU(_ context.Context, emit func(prometheus.Metric)) error
 		return errors.Join(err, sysErr)
 	}
 	return errors.Join(err, s.collectIsolated(sys, emit), s.collectDevices(sys, emit))
+}
+
+// stolen reports whether a CPU has had steal time. A guest that its host shows none has zeros, and so has one that has
+// lost nothing since it started. A confidential one is mostly of the former kind.
+func stolen(cpus map[int64]cpuTimes) bool {
+	for _, times := range cpus {
+		if times[modeSteal] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *stat) readStat() error {

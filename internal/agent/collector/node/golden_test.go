@@ -162,18 +162,26 @@ func TestEverythingIsDescribed(t *testing.T) {
 // lose makes a copy of the fake roots in which one file cannot be read: it is a directory.
 func lose(t *testing.T, o Options, file string) Options {
 	t.Helper()
-	top := t.TempDir()
-	if err := os.CopyFS(top, os.DirFS("testdata")); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(top, file)
+	o = copyOf(t, o)
+	path := filepath.Join(filepath.Dir(o.Proc), file)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return Options{Proc: filepath.Join(top, "proc"), Sys: filepath.Join(top, "sys"), RootFS: o.RootFS}
+	return o
+}
+
+// copyOf makes a copy of the fake roots.
+func copyOf(t *testing.T, o Options) Options {
+	t.Helper()
+	top := t.TempDir()
+	if err := os.CopyFS(top, os.DirFS("testdata")); err != nil {
+		t.Fatal(err)
+	}
+	o.Proc, o.Sys = filepath.Join(top, "proc"), filepath.Join(top, "sys")
+	return o
 }
 
 // Each file of /proc is made unreadable in turn. Only the part that reads it is missing then.
@@ -340,5 +348,49 @@ func TestNetworkOfTheMachine(t *testing.T) {
 	}
 	if name := "node_nf_conntrack_entries"; !own[name] || first[name] {
 		t.Errorf("%s: %v, in a container %v", name, own[name], first[name])
+	}
+}
+
+// A confidential machine that has lost no time since it started does not know whether its host shows it steal time. One
+// that has lost some does.
+func TestStealOfAConfidentialMachine(t *testing.T) {
+	steal := func(o Options) (n int) {
+		families, err := gather(t, newCollector(o, fakeKernel()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range families["node_cpu_seconds_total"].GetMetric() {
+			for _, l := range m.Label {
+				if l.GetName() == "mode" && l.GetValue() == "steal" {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	o := roots(t)
+	o.Confidential = true
+	if n := steal(o); n != 2 {
+		t.Errorf("a machine that has lost time: %d series, want 2", n)
+	}
+	o = copyOf(t, o)
+	text, err := os.ReadFile(filepath.Join(o.Proc, "stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cpu, without := range map[string]string{
+		"cpu0 2000 30 600 45000 30 4 40 5 6 1": "cpu0 2000 30 600 45000 30 4 40 0 6 1",
+		"cpu1 1000 10 400 45000 20 2 30 3 3 0": "cpu1 1000 10 400 45000 20 2 30 0 3 0",
+	} {
+		text = bytes.ReplaceAll(text, []byte(cpu), []byte(without))
+	}
+	if err := os.WriteFile(filepath.Join(o.Proc, "stat"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for confidential, want := range map[bool]int{true: 0, false: 2} {
+		o.Confidential = confidential
+		if n := steal(o); n != want {
+			t.Errorf("no lost time, confidential %t: %d series, want %d", confidential, n, want)
+		}
 	}
 }

@@ -30,6 +30,8 @@ type Options struct {
 	// Net is a directory whose net is that of the machine, such as /proc/1 in a container with a network of its own. Empty
 	// stands for Proc.
 	Net string
+	// Confidential says that this machine is a confidential virtual machine. Its host often shows it no steal time.
+	Confidential bool
 }
 
 // net returns the directory with the machine's net.

@@ -57,6 +57,7 @@ func TestProbesOfKernels(t *testing.T) {
 		want []string
 	}{
 		{teelabel.None, lacks, []string{probeBounced, probeIdle}},
+		{teelabel.CCA, lacks, []string{probeBounced, probeIdle}},
 		{teelabel.TDX, lacks, []string{probeBounced, probeIdle, probeVE, probeConvert, probeConverted}},
 		{teelabel.SEV, lacks, []string{probeBounced, probeIdle, probeVC, probeConvert, probeConverted}},
 		{teelabel.SEV, func(f string) bool { return f == "accept_memory" }, []string{probeBounced, probeIdle, probeVC, probeConvert, probeConverted, probeAccept, probeAccepted}},

@@ -46,8 +46,8 @@ func probes(of teelabel.Kind, has func(function string) bool) []bpf.Probe {
 		needed bool
 	}{
 		{exception, needed},
-		{on(probeConvert, "convert", bpf.Fentry, "__set_memory_enc_pgtable"), of != teelabel.None},
-		{on(probeConverted, "converted", bpf.Fexit, "__set_memory_enc_pgtable"), of != teelabel.None},
+		{on(probeConvert, "convert", bpf.Fentry, "__set_memory_enc_pgtable"), needed},
+		{on(probeConverted, "converted", bpf.Fexit, "__set_memory_enc_pgtable"), needed},
 		{on(probeAccept, "accept", bpf.Fentry, "accept_memory"), false},
 		{on(probeAccepted, "accepted", bpf.Fexit, "accept_memory"), false},
 	} {
