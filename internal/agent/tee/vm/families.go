@@ -33,7 +33,7 @@ func newFamilies() *families {
 		info: metric.New(metric.Desc{
 			Name: "teescope_vm_info", Kind: metric.Info, Source: metric.Kernel,
 			Labels: []string{"vm", "tee", "vmm", "sandbox", "workload", "container", "pod", "namespace", "pid"},
-			Help: "Always 1. A virtual machine that has run since the agent watches KVM. vm is its name: the domain of libvirt, QEMU's -name, Firecracker's --id, or the process ID of its VMM. " +
+			Help: "Always 1. A virtual machine that has run since the agent watches KVM. vm is its name: the domain of libvirt, QEMU's -name, Firecracker's --id, the name of cloud-hypervisor's API socket, or the process ID of its VMM. " +
 				"tee is tdx, sev, sev-es, sev-snp, none for a plain virtual machine, or empty if it is not known. vmm is qemu, cloud-hypervisor, firecracker, crosvm or other. sandbox is that of Kata Containers. " +
 				"All virtual machines of one process are one. An ended one is shown for 30 s more.",
 			Origin: "kvm->arch.vm_type, kvm_svm.sev_info; /proc/PID/cgroup, /proc/PID/cmdline",

@@ -28,7 +28,7 @@ type deleted map[vmKey]bool
 func (d deleted) Delete(key any) error { d[key.(vmKey)] = true; return nil }
 
 // fake is a kernel side without a kernel, and a directory in place of /proc.
-func fake(t *testing.T) (*machines, *[]uint32, string) {
+func fake(t testing.TB) (*machines, *[]uint32, string) {
 	t.Helper()
 	root := t.TempDir()
 	var freed []uint32
@@ -40,7 +40,7 @@ func fake(t *testing.T) (*machines, *[]uint32, string) {
 	return m, &freed, root
 }
 
-func process(t *testing.T, proc string, pid, ticks int, group, args string) {
+func process(t testing.TB, proc string, pid, ticks int, group, args string) {
 	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

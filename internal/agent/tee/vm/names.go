@@ -33,8 +33,9 @@ const (
 )
 
 var (
-	// libvirtScope is the unit that systemd-machined creates for a domain of libvirt: qemu-NUMBER-NAME, escaped.
-	libvirtScope = regexp.MustCompile(`^machine-qemu\\x2d[0-9]+\\x2d(.+)\.scope$`)
+	// libvirtScope is the unit that systemd-machined creates for a domain of libvirt: DRIVER-NUMBER-NAME, escaped. The driver
+	// is qemu, or ch for cloud-hypervisor.
+	libvirtScope = regexp.MustCompile(`^machine-(qemu|ch)\\x2d[0-9]+\\x2d(.+)\.scope$`)
 	escaped      = regexp.MustCompile(`\\x[0-9a-f]{2}`)
 	// kataSandbox is the name that Kata Containers gives a QEMU, and kataPath a directory of a sandbox.
 	kataSandbox = regexp.MustCompile(`^sandbox-([0-9A-Za-z][0-9A-Za-z_.-]*)$`)
@@ -58,6 +59,8 @@ func identify(cgroups, args []string) identity {
 		id.name = qemuName(option(args, "name"))
 	case "firecracker":
 		id.name = option(args, "id")
+	case "cloud-hypervisor":
+		id.name = socketName(option(args, "api-socket"))
 	}
 	if m := kataSandbox.FindStringSubmatch(id.name); m != nil {
 		id.sandbox = m[1]
@@ -70,7 +73,7 @@ func identify(cgroups, args []string) identity {
 	}
 	for _, name := range cgroups {
 		if m := libvirtScope.FindStringSubmatch(name); m != nil {
-			id.name, id.vmm = unescape(m[1]), "qemu"
+			id.name, id.vmm = unescape(m[2]), map[string]string{"qemu": "qemu", "ch": "cloud-hypervisor"}[m[1]]
 		}
 	}
 	if id.sandbox != "" {
@@ -96,6 +99,20 @@ func option(args []string, name string) string {
 		}
 	}
 	return ""
+}
+
+// socketName returns the name in the path of a socket of cloud-hypervisor's API, which has no option for a name: that of
+// libvirt's is NAME-socket, others are mostly NAME.sock. Names that many have are none.
+func socketName(value string) string {
+	file := path.Base(strings.TrimPrefix(value, "path="))
+	for _, ending := range []string{"-socket", ".socket", ".sock"} {
+		file = strings.TrimSuffix(file, ending)
+	}
+	switch file {
+	case ".", "/", "api", "ch", "clh-api", "ch-api", "cloud-hypervisor", "socket":
+		return ""
+	}
+	return file
 }
 
 // qemuName returns the name in the value of QEMU's option -name: NAME or guest=NAME, and further settings after a comma. A

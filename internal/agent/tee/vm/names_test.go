@@ -35,6 +35,13 @@ func TestIdentify(t *testing.T) {
 			"cloud-hypervisor of Kata Containers", "", "/opt/kata/bin/cloud-hypervisor --api-socket /run/vc/vm/" + kata + "/clh-api.sock",
 			identity{name: kata[:12], vmm: "cloud-hypervisor", sandbox: kata[:12]},
 		},
+		{
+			"a domain of libvirt's driver for cloud-hypervisor", `machine-ch\x2d5\x2dweb\x2dfront.scope/machine.slice`,
+			"/usr/bin/cloud-hypervisor --api-socket /run/libvirt/ch/other-socket", identity{name: "web-front", vmm: "cloud-hypervisor"},
+		},
+		{"cloud-hypervisor with a socket", "", "cloud-hypervisor --api-socket path=/run/vms/db.sock", identity{name: "db", vmm: "cloud-hypervisor"}},
+		{"libvirt's cloud-hypervisor without its scope", "", "cloud-hypervisor --api-socket /run/libvirt/ch/web-socket", identity{name: "web", vmm: "cloud-hypervisor"}},
+		{"cloud-hypervisor with a usual socket", "", "cloud-hypervisor --api-socket=/run/7/ch.sock", identity{vmm: "cloud-hypervisor"}},
 		{"plain cloud-hypervisor", "", "cloud-hypervisor --platform sev_snp=on --kernel k", identity{vmm: "cloud-hypervisor"}},
 		{"Firecracker", "", "/firecracker --id vm-7 --start-time-us 1", identity{name: "vm-7", vmm: "firecracker"}},
 		{"Firecracker with an equals sign", "", "/usr/bin/firecracker-v1.7 --id=vm-8", identity{name: "vm-8", vmm: "firecracker"}},

@@ -72,16 +72,25 @@ func (m *machines) emitStatistics(f *families, sys hostfs.Root, emit func(promet
 	}
 }
 
-// createdBy returns the running virtual machine whose directory in debugfs has a name: THREAD-DESCRIPTOR.
+// createdBy returns the running virtual machine whose directory in debugfs has a name: THREAD-DESCRIPTOR. Mostly the first
+// thread of a process has created it. So the threads of all processes are looked for only if no process has this ID.
 func (m *machines) createdBy(dir string) *machine {
-	tid, _, ok := strings.Cut(dir, "-")
-	if _, err := strconv.ParseUint(tid, 10, 31); !ok || err != nil {
+	text, _, ok := strings.Cut(dir, "-")
+	tid, err := strconv.ParseUint(text, 10, 31)
+	if !ok || err != nil {
 		return nil
 	}
-	for _, v := range m.all {
-		if v.label != "" && v.ended.IsZero() && m.proc.Exists(strconv.Itoa(v.pid), "task", tid) {
-			return v
+	matching := func(is func(v *machine) bool) *machine {
+		for _, v := range m.all {
+			if v.label != "" && v.ended.IsZero() && is(v) {
+				return v
+			}
 		}
+		return nil
 	}
-	return nil
+	exists := func(v *machine) bool { return m.proc.Exists(strconv.Itoa(v.pid), "task", text) }
+	if v := matching(func(v *machine) bool { return v.pid == int(tid) && exists(v) }); v != nil {
+		return v
+	}
+	return matching(exists)
 }
