@@ -16,8 +16,8 @@ import (
 // workload runs. beyondSGX adds those that a
 // confidential virtual machine explains: its memory is encrypted, and its hypervisor gives its CPUs to others.
 var (
-	anywhere  = []string{rules.ResourceLimits, rules.VMExits}
-	beyondSGX = []string{rules.ResourceLimits, rules.VMExits, rules.NotTheTEE, rules.LLCMisses}
+	anywhere  = []string{rules.ResourceLimits, rules.VMExits, rules.GuestExits, rules.BounceBuffers}
+	beyondSGX = []string{rules.ResourceLimits, rules.VMExits, rules.GuestExits, rules.BounceBuffers, rules.NotTheTEE, rules.LLCMisses}
 )
 
 var teeOf = regexp.MustCompile(`(teescope_workload_info\{[^}]*tee=")\w*("[^}]*runtime=")[\w-]*(")`)

@@ -12,12 +12,14 @@ import (
 func All() []engine.Rule {
 	return []engine.Rule{
 		aexStorm(),
+		bounceBuffers(),
 		chattyECALLs(),
 		contextSwitchStorm(),
 		encryptionTax(),
 		epcThrashing(),
 		exitless(),
 		growthToLimit(),
+		guestExits(),
 		llcMisses(),
 		loadBackStalls(),
 		lockContention(),

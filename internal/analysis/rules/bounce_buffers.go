@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+)
+
+// BounceBuffers names the rule of this file.
+const BounceBuffers = "bounce-buffers"
+
+// bounceUsers is the least share of the copied data of a class of devices that a workload must have to be named.
+// Proposed.
+const bounceUsers = 0.10
+
+// Signals of this rule alone.
+var (
+	bounceFailuresSignal = engine.Signal{
+		Name: "failures", Query: machinePerSecond("teescope_bounce_failures_total", "class"), Unit: "1/s",
+		Help: "mappings for devices that found no room in the bounce buffers, by class of device",
+	}
+	bounceBytesSignal = engine.Signal{
+		Name: "copied", Query: perSecond("teescope_workload_bounce_bytes_total", "class"), Unit: "bytes/s",
+		Help: "data of the workload that is copied through bounce buffers, by class of device",
+	}
+	bounceAllSignal = engine.Signal{
+		Name: "machine", Query: machinePerSecond("teescope_bounce_bytes_total", "class"), Unit: "bytes/s",
+		Help: "data of the machine that is copied through bounce buffers, by class of device",
+	}
+	bouncePoolSignal = engine.Signal{
+		Name: "pool", Query: "max by (instance) (teescope_bounce_pool_bytes)", Unit: "bytes", Help: "size of the bounce buffers",
+	}
+)
+
+// bounceShare can be replaced in the configuration.
+var bounceShare = engine.Threshold{Name: "share", Default: bounceUsers, Unit: "ratio", Help: "least share of the copied data that a workload must have to be named"}
+
+func bounceBuffers() engine.Rule {
+	return engine.Rule{
+		Name: BounceBuffers, Title: "there is no room in the bounce buffers of this confidential machine",
+		Thresholds: []engine.Threshold{bounceShare},
+		Signals:    []engine.Signal{bounceFailuresSignal, bounceBytesSignal, bounceAllSignal, bouncePoolSignal},
+		Judge:      judgeBounceBuffers,
+		NotWhen: []string{
+			"the device cannot reach the buffers: mappings then fail although there is room",
+			"the mappings that failed were those of another workload, which had room for less of its data",
+		},
+		Sources: []string{"Linux, kernel/dma/swiotlb.c: a mapping without room fails, and a block device waits for other requests to end"},
+	}
+}
+
+func judgeBounceBuffers(w engine.Workload) *engine.Verdict {
+	failures, mine, all := w.By(bounceFailuresSignal, "class"), w.By(bounceBytesSignal, "class"), w.By(bounceAllSignal, "class")
+	top := ""
+	for class, n := range failures {
+		if n > 0 && mine[class] > 0 && mine[class] >= w.LeastFor(bounceShare)*all[class] && (top == "" || n > failures[top] || n == failures[top] && class < top) {
+			top = class
+		}
+	}
+	if top == "" {
+		return nil
+	}
+	v := &engine.Verdict{
+		Severity: analysis.Medium, Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("%s mappings/s for %s devices find no room in the bounce buffers, and %s of the data that is copied through them is this workload's: its I/O waits",
+			figure(failures[top]), top, percent(min(1, mine[top]/all[top]))),
+		Evidence: []string{bounceFailuresSignal.With("class", top), bounceBytesSignal.With("class", top), bounceAllSignal.With("class", top)},
+		Advice: []string{
+			"enlarge the buffers: boot with swiotlb=SLOTS, of 2 KiB each",
+			"have less I/O at once: a smaller queue depth of the program, nr_requests and max_sectors_kb of the device",
+		},
+	}
+	if size, known := w.Value(bouncePoolSignal); known && size > 0 {
+		v.Cause += fmt.Sprintf(" (they have %s MiB)", figure(size/(1<<20)))
+		v.Evidence = append(v.Evidence, bouncePoolSignal.Name)
+	}
+	return v
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
+)
+
+// GuestExits names the rule of this file.
+const GuestExits = "guest-exits"
+
+// guestShare is the least share of a workload's CPU time that exceptions in place of instructions take, at their highest
+// cost. Proposed.
+const guestShare = 0.20
+
+// costException is the cost of an instruction of a confidential virtual machine that causes an exception.
+var costException = cost.Cycles{
+	What: "an instruction that causes a #VE or #VC", Low: 1744, High: 10400,
+	Source: "TUM-DSE/CVM_eval, vmexit: CPUID in a confidential virtual machine takes 1,744 cycles if the host is not asked, 10,400 if it is",
+}
+
+// guestExceptionsSignal is the signal of this rule alone.
+var guestExceptionsSignal = engine.Signal{
+	Name: "exceptions", Query: perSecond(`teescope_workload_guest_exceptions_total{reason!="hlt"}`, "reason"), Unit: "1/s",
+	Help: "instructions of the workload that caused a #VE or #VC, by reason",
+}
+
+// guestCost can be replaced in the configuration.
+var guestCost = engine.Threshold{Name: "share", Default: guestShare, Unit: "ratio", Help: "least share of the CPU time that exceptions in place of instructions take, at their highest cost"}
+
+func guestExits() engine.Rule {
+	return engine.Rule{
+		Name: GuestExits, Title: "instructions need the host of this confidential machine too often",
+		Threads:    analysis.ThreadCPU,
+		Thresholds: []engine.Threshold{guestCost},
+		Signals:    []engine.Signal{cpuSignal, guestExceptionsSignal},
+		Judge:      judgeGuestExits,
+		NotWhen: []string{
+			"in mode kernel, the exceptions may belong to an interrupt and not to the workload that it interrupted",
+		},
+		Sources: []string{costException.Source, "Linux, arch/x86/coco: exceptions are counted at their handlers"},
+	}
+}
+
+func judgeGuestExits(w engine.Workload) *engine.Verdict {
+	cpu, measured := w.Value(cpuSignal)
+	by := w.By(guestExceptionsSignal, "reason")
+	if !measured || len(by) == 0 || cpu < w.Least(leastBusy) {
+		return nil
+	}
+	all, top := 0.0, ""
+	for reason, n := range by {
+		all += n
+		if exitRemedies[reason] != "" && n > 0 && (top == "" || n > by[top] || n == by[top] && reason < top) {
+			top = reason
+		}
+	}
+	low, high := costException.CPU(all, w.Clock)
+	if top == "" || high < w.LeastFor(guestCost)*cpu {
+		return nil
+	}
+	low, high = capped(low, high, cpu)
+	v := &engine.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("%s instructions/s cause an exception and mostly an exit to the host, %s of them %s: that takes %s of the CPU time",
+			figure(all), percent(by[top]/all), top, between(low/cpu, high/cpu)),
+		Evidence: []string{guestExceptionsSignal.With("reason", top), guestExceptionsSignal.Name, cpuSignal.Name},
+		Advice:   []string{exitRemedies[top]},
+	}
+	v.Saves(w, low, high, costException.Assumption(), w.Clock.Assumption())
+	return v
+}
