@@ -225,3 +225,24 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("less memory is not in %v", got)
 	}
 }
+
+// A confidential machine says so, and the difference to a plain one is what a comparison is about.
+func TestConfidentialMachine(t *testing.T) {
+	for want, files := range map[string]map[string]string{
+		"tdx":     {"proc/cpuinfo": "model name\t: x\nflags\t\t: fpu hypervisor tdx_guest\n"},
+		"sev-snp": {"sys/devices/system/cpu/sev/vmpl": "0\n"},
+		"cca":     {"sys/devices/platform/arm-cca-dev/uevent": "DRIVER=x\n"},
+		"":        {"proc/cpuinfo": "model name\t: x\nflags\t\t: fpu hypervisor\n"},
+	} {
+		var all list
+		machine(&all, fake(t, files))
+		for _, c := range all {
+			if c.Name == "tee" && (c.Value != want || c.Kind != Program) {
+				t.Errorf("%q is %+v", want, c)
+			}
+		}
+		if got := values(all)["tee"]; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

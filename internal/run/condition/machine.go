@@ -52,6 +52,7 @@ func machine(all *list, h Host) {
 	all.add(Identity, "cpu_model", processor.model)
 	all.add(Identity, "microcode", processor.microcode)
 	all.add(Identity, "virtual", processor.virtual)
+	all.add(Program, "tee", confidential(h, processor))
 	all.add(Note, "hypervisor", hypervisor(h))
 	all.add(Identity, "cpus_online", h.value(cpuPath, "online"))
 	all.add(Identity, "cpus_isolated", h.value(cpuPath, "isolated"))
@@ -67,7 +68,10 @@ func machine(all *list, h Host) {
 }
 
 // processor is what /proc/cpuinfo says of the first processor.
-type processor struct{ model, microcode, virtual string }
+type processor struct {
+	model, microcode, virtual string
+	tdx                       bool // this machine is a trust domain
+}
 
 // parseProcessor parses /proc/cpuinfo of x86 (arch/x86/kernel/cpu/proc.c). A hypervisor sets the flag of its name.
 func parseProcessor(info []byte) processor {
@@ -87,12 +91,28 @@ func parseProcessor(info []byte) processor {
 			p.microcode = strings.TrimSpace(value)
 		case "flags":
 			p.virtual = "no"
-			if slices.Contains(strings.Fields(value), "hypervisor") {
+			flags := strings.Fields(value)
+			if slices.Contains(flags, "hypervisor") {
 				p.virtual = "yes"
 			}
+			p.tdx = slices.Contains(flags, "tdx_guest")
 		}
 	}
 	return p
+}
+
+// confidential names the TEE that the whole machine is in. Whoever compares runs of two such machines mostly wants to know
+// what the TEE costs, so it explains no difference away. An SNP guest before Linux 6.12 shows no file and has no value.
+func confidential(h Host, p processor) string {
+	switch {
+	case p.tdx:
+		return "tdx"
+	case h.value(cpuPath, "sev", "vmpl") != "": // arch/x86/coco/sev/core.c
+		return "sev-snp"
+	case h.Sys.Exists("devices/platform/arm-cca-dev"):
+		return "cca"
+	}
+	return ""
 }
 
 // hypervisor names the virtual machine, if the firmware tells.
