@@ -13,12 +13,12 @@ const confidential = `
 until wget -q -O - http://127.0.0.1:9750/metrics 2>/dev/null | grep -q '^teescope_probe_attached.*vm_userspace_exit'; do sleep 0.5; done
 qemu-tiny -name guest=storm storm &
 qemu-tiny -name guest=idle idle &
-read_disk() { dd if=/dev/vda of=/dev/null bs=$1 iflag=direct 2>/dev/null; }
+read_disk() { dd if=/dev/vda of=/dev/null bs=$1 count=$2 iflag=direct 2>/dev/null; }
 while :; do
-	for calm in $(seq 30); do read_disk 64k; sleep 1; done
+	for calm in $(seq 30); do read_disk 64k 64; sleep 1; done
 	for round in $(seq 10); do
 		readers=
-		for reader in $(seq 16); do read_disk 512k & readers="$readers $!"; done
+		for reader in $(seq 16); do read_disk 512k 4 & readers="$readers $!"; done
 		wait $readers
 	done
 done
