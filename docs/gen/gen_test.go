@@ -45,12 +45,12 @@ func TestMetricsDocumentIsUpToDate(t *testing.T) {
 
 // The committed table of rules must match the rules.
 func TestAdviceRulesDocumentIsUpToDate(t *testing.T) {
-	committed, err := os.ReadFile("../user/advise-rules.md")
+	committed, err := os.ReadFile("../user/advisor.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(adviceRules(rules.All(), manifest.Successors())) != string(committed) {
-		t.Error("docs/user/advise-rules.md is not what the rules give: run make generate-docs")
+		t.Error("docs/user/advisor.md is not what the rules give: run make generate-docs")
 	}
 }
 

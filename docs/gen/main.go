@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gen writes the documents that are generated from the program: docs/user/metrics.md from the metric
-// descriptions, docs/user/advise-rules.md from the rules of teescope advise, and docs/user/cli.md from the help of every
+// descriptions, docs/user/advisor.md from the rules of teescope advise, and docs/user/cli.md from the help of every
 // command. "make generate-docs" runs it. It writes nothing
 // that a person should edit.
 package main
@@ -38,7 +38,7 @@ func run(binary, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "cli.md"), cli, 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "advise-rules.md"), adviceRules(rules.All(), manifest.Successors()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "advisor.md"), adviceRules(rules.All(), manifest.Successors()), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "metrics.md"), metrics(families()), 0o644)

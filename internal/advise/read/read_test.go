@@ -325,7 +325,7 @@ func TestConfig(t *testing.T) {
 		"resource_limits:\n  user_space_size: 800MB\n  kernel_space_heap_size: 100MB\n": {Runtime: "Occlum", Memory: 900 << 20, Key: "resource_limits, user space and kernel heap"},
 		// What SCONE prints, with its configuration file, and a file of variables.
 		"export SCONE_QUEUES=4\nexport SCONE_SLOTS=256\nexport SCONE_SSPINS=100\nexport SCONE_HEAP=67108864\nexport SCONE_ESPINS=10000\nexport SCONE_MODE=hw\nexport SCONE_ALLOW_DLOPEN=yes (unprotected)\n": {
-			Runtime: "SCONE", Memory: 64 << 20, Key: "SCONE_HEAP", SCONE: SCONE{Queues: 4, Slots: 256, SSpins: 100, ESpins: 10000},
+			Runtime: "SCONE", Memory: 64 << 20, Key: "SCONE_HEAP", SCONE: SCONE{Queues: 4, Slots: 256, SSpins: 100},
 		},
 		"Q 2\nH 1073741824\ne -1 0 0\ne -1 1 0\ns -1 0 0\ns -1 1 0\ns -1 1 0\n": {Runtime: "SCONE", Memory: 1 << 30, Key: "SCONE_HEAP", Threads: 2, SCONE: SCONE{Queues: 2, Outside: 3}},
 		"Q 1\nN 5\ne 0 0 0\ns 1 0 0\n":                                          {Runtime: "SCONE", Threads: 1, SCONE: SCONE{Queues: 1, Outside: 1, SSpins: 5}},

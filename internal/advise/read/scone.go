@@ -17,7 +17,6 @@ type SCONE struct {
 	Slots     uint64 // length of a queue: more than the threads of the application
 	Outside   uint64 // threads that make system calls (sthreads), if the configuration file lists them
 	SSpins    uint64 // how often a thread in the enclave (ethread) without work pauses before it sleeps
-	ESpins    uint64 // printed by SCONE with its default, but not documented
 	Simulated bool   // there is no enclave
 }
 
@@ -26,7 +25,6 @@ const (
 	sconeQueues = "SCONE_QUEUES"
 	sconeSlots  = "SCONE_SLOTS"
 	sconeSSpins = "SCONE_SSPINS"
-	sconeESpins = "SCONE_ESPINS"
 	sconeTCS    = "SCONE_TCS"
 	sconeHeap   = "SCONE_HEAP"
 	sconeMode   = "SCONE_MODE"
@@ -34,7 +32,7 @@ const (
 
 // SCONEVariables returns the names of the variables that [SCONESettings] knows.
 func SCONEVariables() map[string]bool {
-	return map[string]bool{sconeQueues: true, sconeSlots: true, sconeSSpins: true, sconeESpins: true, sconeTCS: true, sconeHeap: true, sconeMode: true}
+	return map[string]bool{sconeQueues: true, sconeSlots: true, sconeSSpins: true, sconeTCS: true, sconeHeap: true, sconeMode: true}
 }
 
 // SCONESettings returns the configuration that variables of the environment give.
@@ -129,8 +127,6 @@ func (c *Config) scone(name, value string) error {
 		c.SCONE.Slots = n
 	case sconeSSpins:
 		c.SCONE.SSpins = n
-	case sconeESpins:
-		c.SCONE.ESpins = n
 	case sconeTCS:
 		c.Threads = n
 	}

@@ -3,11 +3,9 @@
 package rules
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/teescope/teescope/internal/advise"
-	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
 // runs is a program in Gramine with one process.
@@ -22,64 +20,11 @@ func on(cpus, cores, spare, nodes int, pinned bool) *advise.Live {
 	return l
 }
 
-// casesOfRunning are those of rules about running programs and about SCONE.
-func casesOfRunning() map[string]c {
-	direct := runs(8, 1, 0)
-	direct.Runtime = "gramine-direct"
-	const exitless = "sgx.max_threads = 10\nsgx.insecure__rpc_thread_num = 4\n"
-	return map[string]c{
-		"exitless-pinning": {
-			fires: []given{{manifest: exitless, live: on(8, 4, 0, 1, false)}},
-			silent: []given{
-				{manifest: exitless, live: on(8, 4, 0, 1, true)}, {manifest: exitless, live: on(1, 1, 3, 1, false)},
-				{manifest: "a=1", live: on(8, 4, 0, 1, false)}, {manifest: exitless, live: direct},
-			},
-		},
-		"open-files": {
-			fires: []given{{manifest: "a=1", live: runs(3, 720, 0)}, {manifest: "sys.fds.limit = 1000", live: runs(3, 800, 0)}},
-			silent: []given{
-				{manifest: "a=1", live: runs(3, 719, 0)}, {manifest: "sys.fds.limit = 1000", live: runs(3, 799, 0)},
-				{manifest: "sys.fds.limit = {{ n }}", template: true, live: runs(3, 9000, 0)},
-			},
-		},
-		"scone-queues": {
-			fires:  []given{{config: "SCONE_QUEUES=9\n", machine: "cpus_online 0-7"}, {config: "Q 9\n", machine: "cpus_online 0-7"}, {config: "Q 1\n" + strings.Repeat("s -1 0 0\n", 9), machine: "cpus_online 0-7"}},
-			silent: []given{{config: "SCONE_QUEUES=8\n", machine: "cpus_online 0-7"}, {config: "NumTCS=9\n", machine: "cpus_online 0-7"}},
-		},
-		"scone-simulation": {
-			fires:  []given{{config: "SCONE_MODE=sim\n"}},
-			silent: []given{{config: "SCONE_MODE=hw\n"}, {config: "NumTCS=9\n"}},
-		},
-		"scone-slots": {
-			fires:  []given{{config: "SCONE_SLOTS=64\n", scaling: "1 2 - 1\n64 9 - 5\n"}},
-			silent: []given{{config: "SCONE_SLOTS=65\n", scaling: "1 2 - 1\n64 9 - 5\n"}, {config: "SCONE_QUEUES=4\n", scaling: "64 9 - 5\n"}, {config: "NumTCS=9\n", scaling: "64 9 - 5\n"}},
-		},
-		"scone-spins": {
-			fires:  []given{{config: "SCONE_SSPINS=10000\n"}, {config: "SCONE_ESPINS=1000000\n"}},
-			silent: []given{{config: "SCONE_SSPINS=9999\nSCONE_ESPINS=999999\n"}, {config: "SCONE_QUEUES=4\n"}, {config: "NumTCS=9\n"}},
-		},
-		"shared-cores": {
-			fires:  []given{{live: on(4, 2, 2, 1, false)}},
-			silent: []given{{live: on(4, 2, 1, 1, false)}, {live: on(4, 4, 4, 1, false)}, {live: on(8, 4, 0, 1, false)}, {live: on(0, 0, 0, 0, false)}},
-		},
-		"stale-manifest": {
-			fires: []given{{manifest: `sgx.enclave_size = "512M"`, live: runs(3, 3, 1<<30)}, {manifest: "a=1", live: runs(3, 3, 512<<20)}},
-			silent: []given{
-				{manifest: `sgx.enclave_size = "1G"`, live: runs(3, 3, 1<<30)}, {manifest: "a=1", live: runs(3, 3, 256<<20)}, {manifest: "a=1", live: runs(3, 3, 0)},
-				{manifest: "sgx.edmm_enable = true", live: runs(3, 3, 1<<40)},
-			},
-		},
-		"thread-slots": {
-			fires: []given{
-				{manifest: "sgx.max_threads = 8", found: judged.ThreadsOverCapacity}, {manifest: "sgx.thread_num = 8", found: judged.ThreadsOverCapacity}, {config: "NumTCS=8\n", found: judged.ThreadsOverCapacity},
-				{manifest: "sgx.max_threads = 10", live: runs(8, 1, 0)}, {manifest: exitless, live: runs(12, 1, 0)}, {manifest: exitless, live: direct},
-			},
-			silent: []given{
-				{manifest: "a=1", found: "none"}, {found: judged.ThreadChurn}, {manifest: "sgx.max_threads = 10", live: runs(7, 1, 0)}, {manifest: exitless, live: runs(11, 1, 0)},
-				{manifest: exitless + "sgx.edmm_enable = true", live: runs(20, 1, 0)},
-			},
-		},
-	}
+// direct is a program in gramine-direct with 8 threads.
+func direct() *advise.Live {
+	l := runs(8, 1, 0)
+	l.Runtime = "gramine-direct"
+	return l
 }
 
 // What a running program shows takes the place of what its manifest and machine allow.

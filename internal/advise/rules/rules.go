@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules holds the rules of teescope advise, in files by subject. A rule says which line of a manifest or which
-// property of a machine costs time, and what to change. Where a rule of teescope analyze covers the same cause, its
+// Package rules holds the rules of teescope advise, one file each. A rule says which line of a manifest or which
+// property of a machine costs time, and what to change. Files with other names have what several rules share. Where a rule of teescope analyze covers the same cause, its
 // thresholds count here too.
 package rules
 
@@ -42,7 +42,7 @@ const (
 	keyDebug   = "sgx.debug"
 )
 
-// All lists every rule, sorted by ID. To add a rule, add its line here.
+// All lists every rule, sorted by ID. To add a rule, add its file, its line here and its cases.
 func All() []advise.Rule {
 	return []advise.Rule{
 		aexRate(),

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+func deprecatedKeys() advise.Rule {
+	return advise.Rule{
+		ID: "deprecated-keys", Title: "keys that newer versions of Gramine do not know", Section: sectionSyntax + "Deprecated options",
+		Needs:  [][]advise.Input{{advise.Manifest}},
+		Signal: "keys of the manifest", Threshold: "any", Source: "Gramine's sources and " + sectionSyntax + "Deprecated options, versions 1.0 to 1.9",
+		Advice:  "the successor of each key",
+		NotWhen: []string{"the manifest is for an old version of Gramine"},
+		Judge: func(f *advise.Facts) *advise.Advice {
+			found := f.Manifest.Deprecated()
+			if len(found) == 0 {
+				return nil
+			}
+			a := configured(analysis.Info, analysis.Likely, "Gramine ignores keys that it does not know, except that its tools warn of some: the default then counts.")
+			for _, d := range found {
+				what := "deprecated since Gramine " + d.Since
+				if d.Gone != "" {
+					what = "unknown to Gramine from " + d.Gone + " on"
+				}
+				a.Seen = append(a.Seen, advise.Seen{What: d.Key, Text: what, Source: at(f.Manifest.Name, d.Lines[0]), Line: d.Lines[0]})
+				switch {
+				case d.Change.Key != "":
+					a.Changes = append(a.Changes, d.Change)
+				case d.New != "":
+					a.Do = append(a.Do, fmt.Sprintf("line %d: replace %s by %s (%s)", d.Lines[0], d.Key, d.New, d.Note))
+				default:
+					a.Do = append(a.Do, fmt.Sprintf("line %d: remove %s (%s)", d.Lines[0], d.Key, d.Note))
+				}
+			}
+			a.Choice, a.Each = true, true
+			a.Risk = "the new spelling needs the version of Gramine that introduced it"
+			return a
+		},
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+func eventfd() advise.Rule {
+	const key = "sys.insecure__allow_eventfd"
+	return advise.Rule{
+		ID: "eventfd", Title: "event notifications go through the host", Section: sectionSyntax + "Allowing eventfd",
+		Needs:  [][]advise.Input{{advise.Manifest}},
+		Signal: "`" + key + "`", Threshold: "true", Source: "gramineproject/gramine issue 1858: without it an application was 15 to 20 % slower; the secure one is the default since 2024-04",
+		Advice: "the secure eventfd in production, and a comparison of equal settings after an upgrade",
+		Judge: func(f *advise.Facts) *advise.Advice {
+			if !isTrue(f.Manifest, key) {
+				return nil
+			}
+			a := configured(analysis.Info, analysis.Likely, "The host can forge events of this eventfd. Without the setting, Gramine emulates eventfd in the enclave, and applications that use it often are 15 to 20 % slower. A comparison of runs with and without it, as after an upgrade, compares that too.")
+			a.Seen = []advise.Seen{setting(f.Manifest, f.Manifest.Get(key), "false")}
+			a.Do = []string{"use the secure eventfd in production"}
+			a.Changes, a.Choice, a.Risk = set(key, "false"), true, "applications that use eventfd often, such as event loops that wake each other, get slower. Versions of Gramine from before 2024-04 have no secure eventfd: there eventfd then fails"
+			return a
+		},
+	}
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"strconv"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+func exitlessThreads() advise.Rule {
+	return advise.Rule{
+		ID: "exitless-threads", Title: "the numbers of threads inside and outside differ", Section: sectionExitless, Analyze: "",
+		Needs:  [][]advise.Input{{advise.Manifest}},
+		Signal: "`sgx.insecure__rpc_thread_num` against `sgx.max_threads`", Threshold: "any difference", Source: guide + "; " + sectionSyntax + "Number of RPC threads: more waste CPU time, with fewer some threads starve",
+		Advice: "the same number for both",
+		Judge: func(f *advise.Facts) *advise.Advice {
+			n, v, known := rpc(f.Manifest)
+			slots, ok := threads(f.Manifest)
+			if !known || !ok || n == 0 || n == slots || !notHidden(f.Manifest, keyEDMM) || isTrue(f.Manifest, keyEDMM) {
+				return nil
+			}
+			why := "Threads outside beyond the number of enclave threads only burn CPU time."
+			if n < slots {
+				why = "Enclave threads without a thread outside wait until another call has ended, which takes long if it blocks."
+			}
+			a := configured(analysis.Info, analysis.Possible, why)
+			slotsValue := f.Manifest.Get(keyThreads)
+			a.Seen = []advise.Seen{setting(f.Manifest, v, "0"), setting(f.Manifest, slotsValue, "4")}
+			a.Do = []string{"give Exitless as many threads as the enclave uses at once"}
+			a.Changes = set(keyRPC, strconv.FormatInt(slots, 10))
+			a.Insecure, a.Risk = true, exitlessRisk
+			return a
+		},
+	}
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+func measuring() advise.Rule {
+	return advise.Rule{
+		ID: "measuring", Title: "options for measuring are on", Section: sectionStats,
+		Needs:  [][]advise.Input{{advise.Manifest}},
+		Signal: "`sgx.enable_stats`, `sgx.profile.enable`, `sgx.vtune_profile`", Threshold: "any that is on", Source: sectionSyntax + "Enabling SGX enclave stats, SGX profiling: for debug builds and debug enclaves only",
+		Advice: "turn them off when not measuring",
+		Judge: func(f *advise.Facts) *advise.Advice {
+			a := configured(analysis.Info, analysis.Likely, "These options need a debug build of Gramine, which is slower than a release build. Profiling itself slows the program too.")
+			for _, key := range []string{"sgx.enable_stats", "sgx.vtune_profile"} {
+				if v := f.Manifest.Get(key); isTrue(f.Manifest, key) {
+					a.Seen = append(a.Seen, setting(f.Manifest, v, "false"))
+					a.Changes = append(a.Changes, set(key, "false")...)
+				}
+			}
+			profile := f.Manifest.Get("sgx.profile.enable")
+			if s, known := profile.Str(); known && (s == "main" || s == "all") {
+				a.Seen = append(a.Seen, setting(f.Manifest, profile, `"none"`))
+				a.Changes = append(a.Changes, set("sgx.profile.enable", `"none"`)...)
+			}
+			if len(a.Seen) == 0 {
+				return nil
+			}
+			debug := f.Manifest.Get(keyDebug)
+			if on, known := debug.Bool(); !debug.Set || known && !on {
+				a.Severity = analysis.High
+				a.Why = "The enclave is no debug enclave, and Gramine refuses to start it with these options. " + a.Why
+				a.Seen = append(a.Seen, setting(f.Manifest, debug, "false"))
+			}
+			a.Do = []string{"turn them off for production and for comparisons of throughput, and use a release build (meson --buildtype=release)"}
+			a.Choice = true
+			return a
+		},
+	}
+}
