@@ -66,7 +66,7 @@ func adviseCommand() *cobra.Command {
 	f.StringArrayVar(&o.Define, "define", nil, "a variable of the template and its value, `NAME=VALUE`; env.NAME is one of the environment; may be repeated")
 	f.StringVar(&o.Stats, "stats", "", "`file` with SGX stats (sgx.enable_stats), and the output of perf stat if there is one")
 	f.DurationVar(&o.Elapsed, "elapsed", 0, "the `time` that the SGX stats are of (default: what perf stat says in that file)")
-	f.StringVar(&o.Strace, "strace", "", "`file` with the output of strace -c -f")
+	f.StringVar(&o.Strace, "strace", "", "`file` with the output of strace -c -f, or of strace -f -yy for the bytes that pipes and files move")
 	f.StringVar(&o.Log, "log", "", "`file` with the log of Gramine")
 	f.StringVar(&o.Profile, "profile", "", "`file` with a profile: sgx-perf.data of Gramine, perf.data, folded stacks, pprof, or VTune's hotspots (*.csv)")
 	f.StringVar(&o.Scaling, "scaling", "", "`file` with throughput: columns threads, native, direct and sgx (gramine-direct and gramine-sgx), - for what was not measured")

@@ -20,6 +20,7 @@ type lintFlags struct {
 	files         advised.Files
 	json, sarif   bool
 	least, failOn string
+	matcher       string
 }
 
 func lintCommand() *cobra.Command {
@@ -29,14 +30,15 @@ func lintCommand() *cobra.Command {
 		Short: "Check Gramine manifests in CI and editors",
 		Long: "Checks manifests or their templates by those rules of \"teescope advise\" that need nothing but the manifest, and writes\n" +
 			"a line for each problem: FILE:LINE: LEVEL: MESSAGE [RULE], with the levels error, warning and note. Editors know this\n" +
-			"form from compilers. --sarif writes what code scanning reads.\n\n" +
+			"form from compilers, and --matcher writes the problem matcher that CI and editors without it need. --sarif writes what\n" +
+			"code scanning reads.\n\n" +
 			"With --machine, rules about the size of the EPC, memory, CPUs and nodes judge too. Nothing is taken from this machine\n" +
 			"unless --machine=this is given, so that the result is the same everywhere.\n\n" +
-			"The exit status is 0 on success, 1 when a file could not be read, and 3 when a problem matches --fail-on.",
+			"The exit status is 0 on success, 1 when a file could not be read (the others are checked), and 3 when a problem matches --fail-on.",
 		Example: "  teescope lint *.manifest.template\n" +
 			"  teescope lint --fail-on low --machine production.json app.manifest\n" +
 			"  teescope lint --sarif app.manifest.template >lint.sarif",
-		Args: cobra.MinimumNArgs(1),
+		Args: o.named,
 		RunE: o.run,
 	}
 	f := cmd.Flags()
@@ -47,7 +49,9 @@ func lintCommand() *cobra.Command {
 	f.StringVar(&o.failOn, "fail-on", o.failOn, "exit with status 3 when a problem has this `severity` or a higher one; never to exit with 0")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.BoolVar(&o.sarif, "sarif", false, "write SARIF 2.1.0")
+	f.StringVar(&o.matcher, "matcher", "", "write the problem matcher for a `program`, and check no file: "+strings.Join(advised.Matchers(), ", "))
 	complete(cmd, "define", cobra.NoFileCompletions)
+	complete(cmd, "matcher", cobra.FixedCompletions(advised.Matchers(), cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "severity", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "fail-on", cobra.FixedCompletions(append(render.Severities(), neverFail), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -56,7 +60,21 @@ func lintCommand() *cobra.Command {
 // neverFail as a value of --fail-on stands for no severity.
 const neverFail = "never"
 
+// named refuses a command without files, except for a problem matcher.
+func (o *lintFlags) named(cmd *cobra.Command, names []string) error {
+	if cmd.Flags().Changed("matcher") {
+		return cobra.NoArgs(cmd, names)
+	}
+	return cobra.MinimumNArgs(1)(cmd, names)
+}
+
 func (o *lintFlags) run(cmd *cobra.Command, names []string) error {
+	if cmd.Flags().Changed("matcher") {
+		if err := advised.WriteMatcher(cmd.OutOrStdout(), o.matcher); err != nil {
+			return fmt.Errorf("writing the problem matcher: %w", err)
+		}
+		return nil
+	}
 	switch {
 	case o.json && o.sarif:
 		return errors.New("--json and --sarif exclude each other")
@@ -65,10 +83,8 @@ func (o *lintFlags) run(cmd *cobra.Command, names []string) error {
 	case o.failOn != neverFail && !slices.Contains(render.Severities(), o.failOn):
 		return fmt.Errorf("--fail-on %q is not a severity: use one of %s, or never", o.failOn, strings.Join(render.Severities(), ", "))
 	}
-	lint, err := advised.LintFiles(names, o.files, analysis.Severity(o.least))
-	if err != nil {
-		return err
-	}
+	lint, unread := advised.LintFiles(names, o.files, analysis.Severity(o.least))
+	var err error
 	switch {
 	case o.json:
 		err = lint.JSON(cmd.OutOrStdout())
@@ -82,6 +98,9 @@ func (o *lintFlags) run(cmd *cobra.Command, names []string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("writing the problems: %w", err)
+	}
+	if unread != nil {
+		return unread
 	}
 	if o.failOn == neverFail {
 		return nil

@@ -38,10 +38,10 @@ func TestLintFormats(t *testing.T) {
 	if all, _, err := lintIn(t, dir, "app.manifest", "--severity=info", "--fail-on=never"); err != nil || !strings.Contains(all, "app.manifest:2: note: Gramine writes a log") {
 		t.Errorf("%v: %s", err, all)
 	}
-	if _, _, err := lintIn(t, dir, "app.manifest", "missing.manifest"); status(err) != 1 || !strings.Contains(err.Error(), "missing.manifest: no such file") {
-		t.Errorf("a missing file: status %d: %v", status(err), err)
+	if out, _, err := lintIn(t, dir, "missing.manifest", "app.manifest"); status(err) != 1 || !strings.Contains(err.Error(), "missing.manifest: no such file") || out != text {
+		t.Errorf("a missing file: status %d: %v: %s", status(err), err, out)
 	}
-	for _, args := range []string{"--sarif --json", "--severity bad", "--fail-on bad"} {
+	for _, args := range []string{"--matcher github", "--matcher bad", "--sarif --json", "--severity bad", "--fail-on bad"} {
 		if _, _, err := lintIn(t, dir, append(strings.Fields(args), "app.manifest")...); err == nil {
 			t.Errorf("%s is accepted", args)
 		}

@@ -25,7 +25,8 @@ const (
 	Elapsed  Input = "--elapsed" // or the time that perf stat printed into the file of --stats
 	CPUTime  Input = "--stats with the output of perf stat around the program"
 	Counters Input = "--stats with counters of perf stat around the program"
-	Strace   Input = "--strace"
+	Strace   Input = "--strace with the output of strace -c -f"
+	Traffic  Input = "--strace with the output of strace -f -yy"
 	Profile  Input = "--profile of CPU time"
 	Calls    Input = "--profile of OCALLs (sgx.profile.mode = \"ocall_outer\")"
 	Log      Input = "--log"
@@ -47,7 +48,8 @@ type Facts struct {
 	StatsFile   string
 	Elapsed     time.Duration // that the stats are of
 	Calls       *read.Calls
-	CallsFile   string
+	Traffic     *read.Traffic
+	CallsFile   string // of either
 	Log         *read.Log
 	LogFile     string
 	Profile     *read.Functions
@@ -93,6 +95,8 @@ func (f *Facts) Has(in Input) bool {
 		known = f.Busy() > 0
 	case Strace:
 		known = f.Calls != nil
+	case Traffic:
+		known = f.Traffic != nil
 	case Config:
 		known = f.Config != nil
 	case Running:

@@ -14,7 +14,7 @@ import (
 // seeds has a file for each reader.
 func seeds() []string {
 	return []string{
-		helloWorld, later, traced, perfStat, hotspots, occlumTemplate, "SCONE_QUEUES=4\nQ 4\ne -1 0 0\nSCONE_HEAP=64M\n", `{"heapSize": 512}`,
+		helloWorld, later, traced, straced, perfStat, hotspots, occlumTemplate, "SCONE_QUEUES=4\nQ 4\ne -1 0 0\nSCONE_HEAP=64M\n", `{"heapSize": 512}`,
 		`{"resource_limits": {"user_space_size": "300MB"}}`, "NumTCS=1\n", "threads,sgx,direct,native\n1,1,2,3\n", "SGX supported by CPU: true\nEPC size: 0x5d80000\n",
 	}
 }
@@ -73,6 +73,14 @@ func readers(t *testing.T, data []byte) map[string]func() error {
 			c, err := ParseCalls(data)
 			if share, _ := c.Share("futex", "read"); share < 0 || share > 1 {
 				t.Errorf("a share of %v", share)
+			}
+			return err
+		},
+		"traffic": func() error {
+			m, err := ParseTraffic(data)
+			files := m.Files(func(string) bool { return true })
+			if m.All.Calls < files.Calls+m.Gramine.Calls || m.All.Bytes < files.Bytes || m.All.Bytes < m.Gramine.Bytes || err != nil && m.All.Calls > 0 {
+				t.Errorf("%+v, %v", m, err)
 			}
 			return err
 		},

@@ -96,6 +96,7 @@ func allCases() map[string]ruleCases {
 		"sgx-limit":           sgxLimitCases(),
 		"shared-cores":        sharedCoresCases(),
 		"slow-load":           slowLoadCases(),
+		"small-transfers":     smallTransfersCases(),
 		"software-crypto":     softwareCryptoCases(),
 		"stale-manifest":      staleManifestCases(),
 		"start-only":          startOnlyCases(),

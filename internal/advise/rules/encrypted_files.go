@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/read"
 	"github.com/teescope/teescope/internal/analysis"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
@@ -22,8 +23,8 @@ func ofGramine(name string) bool {
 func encryptedFiles() advise.Rule {
 	return advise.Rule{
 		ID: "encrypted-files", Title: "encrypting files takes much of the time", Section: sectionOther, Analyze: judged.EncryptionTax,
-		Needs:  [][]advise.Input{{advise.Manifest, advise.Findings}, {advise.Manifest, advise.Profile}},
-		Signal: "a finding of `encryption-tax`, or share of Gramine's file encryption in a profile, with a mount of the type \"encrypted\"", Threshold: "that of `encryption-tax`; 20 %",
+		Needs:  [][]advise.Input{{advise.Manifest, advise.Findings}, {advise.Manifest, advise.Profile}, {advise.Manifest, advise.Traffic}},
+		Signal: "a finding of `encryption-tax`, share of Gramine's file encryption in a profile, or share of the bytes of a trace that are of files on such mounts, with a mount of the type \"encrypted\"", Threshold: "that of `encryption-tax`; 20 %; 20 %",
 		Source: "proposed; " + guide + ": each access to an encrypted file is encrypted or decrypted", Advice: "tmpfs for what need not be kept",
 		NotWhen: []string{"the application itself uses mbed TLS"},
 		Judge: func(f *advise.Facts) *advise.Advice {
@@ -37,7 +38,7 @@ func encryptedFiles() advise.Rule {
 			} else if part, figures, found := share(f, advise.Profile, "share of file encryption", encryptedShare, ofGramine); found {
 				a = configured(analysis.Info, analysis.Possible, fmt.Sprintf("%.0f %% of the time encrypts and decrypts. The manifest has %d encrypted mounts.", 100*part, len(mounts)))
 				a.Seen = figures
-			} else {
+			} else if a = movedMuch(f, "belong to files on encrypted mounts", func(t *read.Traffic) read.Moved { return t.Files(within(f.Manifest.EncryptedFiles())) }); a == nil {
 				return nil
 			}
 			a.Seen = append(a.Seen, setting(f.Manifest, mounts[0], ""))

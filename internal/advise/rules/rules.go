@@ -92,6 +92,7 @@ func All() []advise.Rule {
 		sgxLimit(),
 		sharedCores(),
 		slowLoad(),
+		smallTransfers(),
 		softwareCrypto(),
 		staleManifest(),
 		startOnly(),

@@ -30,6 +30,7 @@ type given struct {
 	cpu      time.Duration
 	load     time.Duration
 	calls    string // "name calls, name calls"
+	trace    string // of strace -f -yy: rows of "calls descriptor bytes", the bytes of each call
 	log      string
 	machine  string // "name value, name value"
 	found    string // a rule of the analysis
@@ -103,6 +104,22 @@ func (g given) facts(t *testing.T) *advise.Facts {
 		}
 		f.Calls = &c
 	}
+	if g.trace != "" {
+		var all strings.Builder
+		for row := range strings.SplitSeq(g.trace, "\n") {
+			var n int
+			var to, bytes string
+			if _, err := fmt.Sscan(row, &n, &to, &bytes); err != nil {
+				t.Fatal(err)
+			}
+			all.WriteString(strings.Repeat(fmt.Sprintf("1 read(3<%s>, \"x\"..., 65536) = %s\n", to, bytes), n))
+		}
+		m, err := read.ParseTraffic([]byte(all.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Traffic = &m
+	}
 	if g.log != "" {
 		l := read.ParseLog([]byte(g.log))
 		f.Log = &l
@@ -128,7 +145,7 @@ func (g given) facts(t *testing.T) *advise.Facts {
 func withoutDiff() []string {
 	return []string{
 		"aex-rate", "config-debug", "config-over-epc", "debug-build", "encrypted-files", "encrypted-pipes", "exitless-pinning", "futex-time", "library-os-limit", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
-		"raw-syscalls", "scone-queues", "scone-simulation", "scone-slots", "scone-spins", "sgx-limit", "shared-cores", "stale-manifest", "start-only", "thread-creation", "throughput-split", "time-calls", "traps",
+		"raw-syscalls", "scone-queues", "scone-simulation", "scone-slots", "scone-spins", "sgx-limit", "small-transfers", "shared-cores", "stale-manifest", "start-only", "thread-creation", "throughput-split", "time-calls", "traps",
 	}
 }
 

@@ -9,6 +9,9 @@ const (
 	TickPerCore    = tickPerCore    // timer interrupts a second of a busy thread: [AEXStorm]
 	AEXOverTick    = aexOverTick    // asynchronous exits for each of them: [AEXStorm]
 	FutexShare     = futexShare     // of the calls: [LockContention]
+	EncryptedShare = encryptedShare // of what is moved, for encrypted data: [EncryptionTax]
+	SmallBytes     = smallBytes     // mean size of reads and writes: [SmallIO]
+	IOShare        = mostIO         // of the calls, for reads and writes: [SmallIO]
 
 	// ExitlessFewBusy is the largest number of busy threads, in cores: [Exitless].
 	ExitlessFewBusy = exitlessFewBusy

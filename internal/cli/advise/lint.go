@@ -5,6 +5,7 @@ package advise
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -36,14 +37,16 @@ type Lint struct {
 }
 
 // LintFiles checks manifests by the rules that need nothing else, and facts about a machine if there are some. It leaves out
-// problems below a severity.
+// problems below a severity. A file that cannot be read is an error, and the others are still checked.
 func LintFiles(names []string, files Files, least analysis.Severity) (*Lint, error) {
+	var unread []error
 	l := &Lint{Problems: []Problem{}, Warnings: []string{}}
 	for _, name := range names {
 		files.Manifest = name
 		facts, warnings, err := Load(files)
 		if err != nil {
-			return nil, err
+			unread = append(unread, err)
+			continue
 		}
 		l.Warnings = append(l.Warnings, warnings...)
 		first := len(l.Problems)
@@ -54,7 +57,7 @@ func LintFiles(names []string, files Files, least analysis.Severity) (*Lint, err
 		}
 		slices.SortStableFunc(l.Problems[first:], func(a, b Problem) int { return a.Line - b.Line })
 	}
-	return l, nil
+	return l, errors.Join(unread...)
 }
 
 // problems returns one problem for each line, where advice lists several things of one kind, and otherwise one.

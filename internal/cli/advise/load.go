@@ -85,11 +85,9 @@ func Load(files Files) (*advise.Facts, []string, error) {
 		f.Stats = &s
 	}
 	if files.Strace != "" {
-		c, err := load(files.Strace, "output of strace -c", maxTable, read.ParseCalls)
-		if err != nil {
+		if err := loadStrace(f, files.Strace); err != nil {
 			return nil, nil, err
 		}
-		f.Calls = &c
 	}
 	if files.Log != "" {
 		l, err := load(files.Log, "log", read.MaxBytes, func(data []byte) (read.Log, error) { return read.ParseLog(data), nil })
@@ -143,6 +141,24 @@ func load[T any](name, what string, most int64, parse func([]byte) (T, error)) (
 		return zero, fmt.Errorf("reading the %s: %s: %w", what, name, err)
 	}
 	return parsed, nil
+}
+
+// loadStrace reads the table of strace -c, or a trace with what each call moved.
+func loadStrace(f *advise.Facts, name string) error {
+	_, err := load(name, "output of strace", maxTable, func(data []byte) (struct{}, error) {
+		calls, table := read.ParseCalls(data)
+		if table == nil {
+			f.Calls = &calls
+			return struct{}{}, nil
+		}
+		traffic, err := read.ParseTraffic(data)
+		if err == nil {
+			f.Traffic = &traffic
+			return struct{}{}, nil
+		}
+		return struct{}{}, errors.Join(table, err)
+	})
+	return err
 }
 
 func loadManifest(files Files) (*manifest.Manifest, error) {
