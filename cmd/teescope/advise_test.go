@@ -334,3 +334,50 @@ func TestWhatIfOfARun(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// Threads that start in a workload are joined with the sockets that are made in the same seconds.
+func TestAdviceAboutBursts(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 8\n")
+	for name, tt := range map[string]struct {
+		binds float64
+		want  bool
+	}{"pipes": {20, true}, "other": {0.2, false}} {
+		r := redisInGramine(4_000, 9_000)
+		r.Counters = append(r.Counters, runtest.Counter(r.Seconds*20, "teescope_thread_starts_total"),
+			runtest.Counter(r.Seconds*40, "teescope_syscalls_total", "syscall", "socket"), runtest.Counter(r.Seconds*tt.binds, "teescope_syscalls_total", "syscall", "bind"))
+		if err := runtest.Create(filepath.Join(dir, name+".tsrun"), runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{r}}); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--run", name+".tsrun", "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report struct {
+			Advice []struct {
+				Rule string
+				Seen []struct {
+					What  string
+					Value float64
+				}
+			}
+			Bursts struct {
+				Starts float64 `json:"thread_starts_per_second"`
+				Binds  float64 `json:"binds_per_second"`
+				Steps  int
+				Joined int
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatal(err)
+		}
+		b := report.Bursts
+		if b.Starts < 19.5 || b.Starts > 20.5 || b.Binds < 0.97*tt.binds || b.Binds > 1.03*tt.binds || b.Steps < 2 || (b.Joined == b.Steps) != tt.want {
+			t.Errorf("%s: %+v", name, b)
+		}
+		for _, a := range report.Advice {
+			if last := a.Seen[len(a.Seen)-1]; a.Rule == "thread-creation" && (last.What != "sockets bound in the same step" || last.Value != b.Binds) {
+				t.Errorf("%s: %+v", name, a.Seen)
+			}
+		}
+	}
+}

@@ -34,6 +34,7 @@ const (
 	Scaling  Input = "--scaling"
 	Config   Input = "--config"
 	Running  Input = "--live"
+	Churn    Input = "--live, --run or --server with --workload, of an agent that counts threads and system calls"
 	EPCSize  Input = "--machine with the size of the EPC"
 	Memory   Input = "--machine with the size of the memory"
 	CPUs     Input = "--machine with the number of CPUs"
@@ -62,8 +63,22 @@ type Facts struct {
 	Machine     *machine.Machine
 	Judged      bool // an analysis has judged the workload
 	Findings    []analysis.Finding
-	FindingsOf  string // what was analysed
-	Rates       *Rates // of the workload that was analysed
+	FindingsOf  string  // what was analysed
+	Rates       *Rates  // of the workload that was analysed
+	Bursts      *Bursts // of the same
+}
+
+// Bursts are starts of threads with the sockets that were made in the same seconds, as an agent counted them. The window is cut into
+// steps.
+type Bursts struct {
+	Starts  float64 `json:"thread_starts_per_second"` // in the step that has most
+	Sockets float64 `json:"sockets_per_second"`       // in the same step: calls of socket
+	Binds   float64 `json:"binds_per_second"`         // in the same step: calls of bind
+	Step    float64 `json:"step_seconds"`
+	Steps   int     `json:"steps"`  // with counts
+	Many    int     `json:"many"`   // of these, with so many starts as the rule thread-churn requires
+	Joined  int     `json:"joined"` // of these, with the sockets of an encrypted pipe for each thread
+	Source  string  `json:"source"`
 }
 
 // Rates are what an agent counted of a workload.
@@ -101,6 +116,8 @@ func (f *Facts) Has(in Input) bool {
 		known = f.Config != nil
 	case Running:
 		known = f.Live != nil && len(f.Live.Processes) > 0
+	case Churn:
+		known = f.Bursts != nil
 	case Scaling:
 		known = len(f.Scaling) > 0
 	case Log:

@@ -10,7 +10,8 @@ const (
 	// running names the processes of a running program as a source.
 	running = "the running processes"
 	// runtimeSGX is the runtime of a program in an enclave of Gramine (package teelabel).
-	runtimeSGX = "gramine-sgx"
+	runtimeSGX    = "gramine-sgx"
+	runtimeDirect = "gramine-direct"
 )
 
 // slotsUsed returns the threads that need a slot of the enclave, of the process that has most. Threads of Exitless never enter,

@@ -11,7 +11,14 @@ const (
 	FutexShare     = futexShare     // of the calls: [LockContention]
 	EncryptedShare = encryptedShare // of what is moved, for encrypted data: [EncryptionTax]
 	SmallBytes     = smallBytes     // mean size of reads and writes: [SmallIO]
-	IOShare        = mostIO         // of the calls, for reads and writes: [SmallIO]
+
+	// ChurnStarts are new threads a second, and HandshakeSockets and HandshakeBinds the calls for each of them that show that it
+	// makes an encrypted pipe: [ThreadChurn]. It takes HandshakeLow to HandshakeHigh seconds.
+	ChurnStarts      = churnStarts
+	HandshakeSockets = handshakeSockets
+	HandshakeBinds   = handshakeBinds
+	HandshakeLow     = handshakeLow
+	HandshakeHigh    = handshakeHigh
 
 	// ExitlessFewBusy is the largest number of busy threads, in cores: [Exitless].
 	ExitlessFewBusy = exitlessFewBusy

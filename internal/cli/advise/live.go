@@ -128,6 +128,20 @@ func (r *Report) running() []string {
 
 // counted says what an agent counted of the workload, if that is known.
 func (r *Report) counted() []string {
+	return append(r.exits(), r.bursts()...)
+}
+
+// bursts says in which seconds most threads start, and which sockets are made in the same seconds.
+func (r *Report) bursts() []string {
+	b := r.Bursts
+	if b == nil || b.Starts == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("In the busiest %g s, %s threads start, %s sockets are made and %s are bound.", b.Step, render.Value(b.Starts, "1/s"), render.Value(b.Sockets, "1/s"), render.Value(b.Binds, "1/s"))}
+}
+
+// exits says how often the enclave is left.
+func (r *Report) exits() []string {
 	if r.Rates == nil {
 		return nil
 	}

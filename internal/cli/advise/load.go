@@ -55,6 +55,7 @@ type Report struct {
 	WhatIf   []advise.Estimate `json:"what_if,omitempty"`
 	Live     *advise.Live      `json:"live,omitempty"`
 	Rates    *advise.Rates     `json:"rates,omitempty"`
+	Bursts   *advise.Bursts    `json:"bursts,omitempty"`
 
 	source *manifest.Manifest
 }
@@ -220,7 +221,7 @@ func loadMachine(files Files) (machine.Machine, error) {
 
 // Make evaluates all rules.
 func Make(f *advise.Facts, warnings []string) *Report {
-	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, Rates: f.Rates, source: f.Manifest}
+	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, Rates: f.Rates, Bursts: f.Bursts, source: f.Manifest}
 	if f.Manifest != nil {
 		r.Manifest, r.Signed = f.Manifest.Name, f.Manifest.Signed
 		if r.Signed {

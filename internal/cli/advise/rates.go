@@ -5,12 +5,15 @@ package advise
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
+	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
 // perRate bounds each query for a rate.
@@ -52,4 +55,68 @@ func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Ra
 		rates.CPU = *cpu
 	}
 	return rates
+}
+
+const (
+	// leastStep is the shortest step in which bursts are looked for, and steps is the number of them in a long window.
+	leastStep, steps = 15 * time.Second, 20
+	// mostBursts is the longest window in which bursts are looked for.
+	mostBursts = 24 * time.Hour
+)
+
+// Bursts returns the starts of threads of a workload with the sockets that were made in the same seconds, or nil if an agent has not
+// counted both. There must be one workload and one machine only.
+func Bursts(ctx context.Context, r engine.Result, workload, of string) *advise.Bursts {
+	sources := r.Sources()
+	if len(sources) != 1 || r.Window < 2*leastStep || r.Window > mostBursts {
+		return nil
+	}
+	asker := query.NewAsker(ctx, sources[0], perRate)
+	name := ""
+	if workload != "" {
+		name = ",workload=" + strconv.Quote(workload)
+	}
+	step := max(leastStep, (r.Window / steps).Truncate(time.Second))
+	counted := func(selector string) (byTime map[int64]float64) {
+		all := asker.Range(fmt.Sprintf(`sum by (workload, instance) (rate(%s[%s]))`, selector, query.Duration(step)), r.At.Add(step-r.Window), r.At, step)
+		if len(all) != 1 {
+			return nil
+		}
+		byTime = make(map[int64]float64)
+		for _, p := range all[0].Points {
+			byTime[p.Time.UnixMilli()] = p.Value
+		}
+		return byTime
+	}
+	return joined(
+		counted(fmt.Sprintf(`teescope_thread_starts_total{workload!=""%s}`, name)), counted(fmt.Sprintf(`teescope_syscalls_total{syscall="socket"%s}`, name)),
+		counted(fmt.Sprintf(`teescope_syscalls_total{syscall="bind"%s}`, name)), step, of,
+	)
+}
+
+// joined joins rates by their time. It returns nil without starts or without sockets.
+func joined(starts, sockets, binds map[int64]float64, step time.Duration, of string) *advise.Bursts {
+	b := &advise.Bursts{Step: step.Seconds(), Source: of}
+	for _, at := range slices.Sorted(maps.Keys(starts)) {
+		n := starts[at]
+		made, known := sockets[at]
+		bound, both := binds[at]
+		if !known || !both {
+			continue
+		}
+		b.Steps++
+		if n >= judged.ChurnStarts {
+			b.Many++
+			if made >= judged.HandshakeSockets*n && bound >= judged.HandshakeBinds*n {
+				b.Joined++
+			}
+		}
+		if n > b.Starts || b.Steps == 1 {
+			b.Starts, b.Sockets, b.Binds = n, made, bound
+		}
+	}
+	if b.Steps == 0 {
+		return nil
+	}
+	return b
 }
