@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/teescope/teescope/internal/app"
+	compared "github.com/teescope/teescope/internal/cli/compare"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/quietlog"
@@ -117,7 +118,7 @@ func options(cmd *cobra.Command) (app.Options, error) {
 		log.Info("ignoring variables that Kubernetes sets for a Service", "variables", strings.Join(cfg.Ignored, " "))
 	}
 	return app.Options{
-		Config: cfg, Build: buildInfo(), Binary: os.Args[0], Page: page(), Log: log, Out: cmd.OutOrStdout(),
+		Config: cfg, Build: buildInfo(), Binary: os.Args[0], Page: page(), Comparer: compared.Kept{}, Log: log, Out: cmd.OutOrStdout(),
 	}, nil
 }
 

@@ -15,14 +15,16 @@ import (
 
 func runFileCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "run",
-		Short:   "Show, export and import run files of teescope record",
-		Long:    "Shows run files of teescope record, exports them to the formats of other programs, and imports such files as runs.",
+		Use:   "run",
+		Short: "Show, export and import run files of teescope record, and keep them on a server",
+		Long: "Shows run files of teescope record, exports them to the formats of other programs, imports such files as runs, and\n" +
+			"keeps runs on a server.",
 		Example: "  teescope run show redis.tsrun",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(runShowCommand(), runExportCommand(), runImportCommand())
+	cmd.AddCommand(pushedCommands()...)
 	return cmd
 }
 

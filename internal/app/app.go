@@ -41,6 +41,7 @@ import (
 	"github.com/teescope/teescope/internal/server/local"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
+	"github.com/teescope/teescope/internal/server/runs"
 	"github.com/teescope/teescope/internal/server/storagealert"
 )
 
@@ -50,8 +51,10 @@ type Options struct {
 	Build  build.Info
 	Binary string // the name of the binary in advice, as in os.Args[0]
 	Page   fs.FS  // the built page
-	Log    *slog.Logger
-	Out    io.Writer // for the line with the address of the page
+	// Comparer compares the runs that the server keeps.
+	Comparer runs.Comparer
+	Log      *slog.Logger
+	Out      io.Writer // for the line with the address of the page
 }
 
 // Agent runs the collectors and their exposition until ctx ends.
@@ -199,8 +202,9 @@ func (p *program) server() error {
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
 	p.collectors = append(p.collectors, prom.NewTargets(db))
 	kept := own.New(filepath.Join(c.DataDir, "dashboards.json"), p.Log)
-	p.web.Own = kept
-	p.add(db, evaluated.Hub, db.Reloader(), stored, kept)
+	pushed := runs.New(runs.Options{Dir: filepath.Join(c.DataDir, "runs"), Comparer: p.Comparer, Log: p.Log})
+	p.web.Own, p.web.Runs = kept, pushed
+	p.add(db, evaluated.Hub, db.Reloader(), stored, kept, pushed)
 	p.cluster()
 	if !c.Analysis.Enabled {
 		return nil

@@ -26,13 +26,18 @@ func askAPI(ctx context.Context, address string, access remote.Access, method, p
 	if err != nil {
 		return nil, "", err
 	}
+	return ask(ctx, server, method, path, q, body, "application/json", most)
+}
+
+// ask does the same with a body of another type.
+func ask(ctx context.Context, server *remote.Server, method, path string, q url.Values, body []byte, contentType string, most int64) (answer []byte, target string, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, server.URL(path), bytes.NewReader(body))
 	if err != nil {
 		return nil, "", err
 	}
 	r.URL.RawQuery = q.Encode()
 	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", contentType)
 	}
 	resp, err := server.Client().Do(r)
 	if err != nil {

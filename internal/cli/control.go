@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -131,7 +132,7 @@ func (c Control) read(answer []byte, into any) error {
 // ask sends a request to a path below /api/control.
 func (c Control) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	answer, target, err := askAPI(ctx, c.Server, c.Access, method, "api/control"+path, nil, body, maxControl)
-	if errors.Is(err, errNoSuchAPI) {
+	if errors.Is(err, errNoSuchAPI) || err == nil && method == http.MethodGet && string(bytes.TrimSpace(answer)) == "null" {
 		return nil, fmt.Errorf("%s measures nothing itself: name a \"teescope agent\" or \"teescope up\"", target)
 	}
 	return answer, err

@@ -40,6 +40,7 @@ func TestControl(t *testing.T) {
 		{list, 200, `{"allowed":true,"changes":[` + one + `]}`, "GET /api/control ", "watch  comm=a  2026-01-02T15:04:05Z  1m30s  ann (not verified)  a test"},
 		{list, 200, `{"allowed":true,"changes":[]}`, "GET", "Nothing is switched on besides the configuration."},
 		{list, 200, `{"allowed":false,"changes":[]}`, "GET", "set control.enabled"},
+		{list, 200, "null\n", "GET", `measures nothing itself: name a "teescope agent"`},
 		{list, 404, "404 page not found", "GET", `measures nothing itself: name a "teescope agent"`},
 		{end, 204, "", "DELETE /api/control/ABC ", ""},
 		{end, 404, `{"status":"error","errorType":"not_found","error":"no change"}`, "DELETE", "change ABC: "},

@@ -33,18 +33,32 @@ func Open(name string) (*Run, error) {
 	return r, nil
 }
 
-// Read reads a run file. What follows a damaged place is lost, and Damaged says so: the end of a file is damaged if its
-// recorder was killed.
+// Limits bound what a reader takes, so that a file from elsewhere cannot use more memory than its reader has. A file beyond
+// them is read until there, and Damaged says so.
+type Limits struct {
+	File    int64 // bytes, compressed
+	Line    int   // bytes of a record
+	Text    int64 // bytes of all records except samples
+	Samples int   // values in memory, absent ones included
+}
+
+// Read reads a run file within the limits of the format.
 func Read(in io.Reader) (*Run, error) {
-	packed, err := zstd.NewReader(io.LimitReader(in, MaxFile), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLine),
+	return ReadWithin(in, Limits{File: MaxFile, Line: maxLine, Text: maxText, Samples: MaxSamples})
+}
+
+// ReadWithin reads a run file. What follows a damaged place is lost, and Damaged says so: the end of a file is damaged if its
+// recorder was killed.
+func ReadWithin(in io.Reader, most Limits) (*Run, error) {
+	packed, err := zstd.NewReader(io.LimitReader(in, most.File), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLine),
 		zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
 		return nil, err
 	}
 	defer packed.Close()
-	r := &reader{run: &Run{}}
+	r := &reader{run: &Run{}, most: most}
 	lines := bufio.NewScanner(packed)
-	lines.Buffer(make([]byte, 0, 1<<16), maxLine)
+	lines.Buffer(make([]byte, 0, 1<<16), most.Line)
 	lines.Split(wholeLines)
 	n := 0
 	for lines.Scan() {
@@ -77,6 +91,7 @@ func wholeLines(data []byte, _ bool) (advance int, token []byte, err error) {
 // A reader keeps what has been read.
 type reader struct {
 	run     *Run
+	most    Limits
 	changes []sample
 	others  int
 	text    int64 // bytes of all records except samples
@@ -92,8 +107,8 @@ func (r *reader) line(text []byte, first bool) error {
 		return err
 	}
 	if one.Sample == nil {
-		if r.text += int64(len(text)); r.text > maxText {
-			return fmt.Errorf("more than %d MiB beside the samples", maxText>>20)
+		if r.text += int64(len(text)); r.text > r.most.Text {
+			return fmt.Errorf("more than %d MiB beside the samples", r.most.Text>>20)
 		}
 	}
 	switch {
@@ -146,11 +161,11 @@ func (r *reader) sample(s *sample) error {
 			}
 		}
 	}
-	if (len(r.run.Times)+1)*len(r.run.Series) > MaxSamples {
-		return fmt.Errorf("more than %d values", MaxSamples)
+	if (len(r.run.Times)+1)*len(r.run.Series) > r.most.Samples {
+		return fmt.Errorf("more than %d values", r.most.Samples)
 	}
-	if r.values += len(s.IDs) + len(s.Gone); r.values > MaxSamples {
-		return fmt.Errorf("more than %d changed values", MaxSamples)
+	if r.values += len(s.IDs) + len(s.Gone); r.values > r.most.Samples {
+		return fmt.Errorf("more than %d changed values", r.most.Samples)
 	}
 	r.run.Times = append(r.run.Times, at)
 	r.changes = append(r.changes, *s)
@@ -179,8 +194,8 @@ func (r *reader) other(one record) error {
 // fill gives each series a value for each time.
 func (r *reader) fill() error {
 	n := len(r.run.Times)
-	if n*len(r.run.Series) > MaxSamples {
-		return fmt.Errorf("more than %d values", MaxSamples)
+	if n*len(r.run.Series) > r.most.Samples {
+		return fmt.Errorf("more than %d values", r.most.Samples)
 	}
 	all := make([]float64, n*len(r.run.Series))
 	for i := range all {

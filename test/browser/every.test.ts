@@ -13,7 +13,7 @@ import { freePort, Processes, startLoad, startNginx, startRedis, startRequests, 
 import { newPoint, LOADED, twoAtATime, type View, views } from "./views";
 
 const processes = new Processes();
-const tabs = new Tabs(/status of 404 .*\/api\/control$/); // the answer of a server that runs no agent
+const tabs = new Tabs();
 const VIEWS = views("nginx", "redis-server");
 let fleet: Fleet;
 let full: string;

@@ -29,6 +29,14 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		mux.Handle("/api/control", s.whenReady(s.opts.Control))
 		mux.Handle("/api/control/{id}", s.whenReady(s.opts.Control))
 	}
+	if s.opts.Page != nil {
+		// The page asks what this server has. An error would be for something that is wrong.
+		for path, handler := range map[string]http.Handler{"/api/control": s.opts.Control, "/api/runs": s.opts.Runs} {
+			if handler == nil {
+				mux.HandleFunc("GET "+path, hasNone)
+			}
+		}
+	}
 	if s.opts.Findings != nil {
 		mux.Handle("/api/findings", s.whenReady(s.opts.Findings))
 		mux.Handle("/api/findings/", s.whenReady(s.opts.Findings))
@@ -40,6 +48,10 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Own != nil {
 		mux.Handle("/api/dashboards/own", s.whenReady(s.opts.Own))
 		mux.Handle("/api/dashboards/own/", s.whenReady(s.opts.Own))
+	}
+	if s.opts.Runs != nil {
+		mux.Handle("/api/runs", named(s.whenReady(s.opts.Runs)))
+		mux.Handle("/api/runs/", named(s.whenReady(s.opts.Runs)))
 	}
 	if s.opts.API != nil {
 		mux.Handle("/api/v1/", named(s.opts.API))
@@ -63,6 +75,13 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	return headers(s.checkHost(addr, checkOrigin(limitBody(mux))))
 }
 
+// hasNone answers null: this server does not have what is asked for.
+func hasNone(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, "null\n")
+}
+
 // explore redirects from the path of Prometheus's graph page, to which links in alerts point, to the page's Explore view.
 // The target is relative, because a proxy may serve teescope below a path.
 func explore(w http.ResponseWriter, r *http.Request) {
@@ -75,9 +94,13 @@ func explore(w http.ResponseWriter, r *http.Request) {
 }
 
 // limitBody reads the body before the request is handled, so that a client that sends slowly holds no place in a queue.
-// It refuses bodies that are too large.
+// It refuses bodies that are too large. Run files are larger, and their handler bounds them.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/runs" {
+			next.ServeHTTP(w, r)
+			return
+		}
 		if r.ContentLength > maxBody {
 			writeText(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
 				"The request's body has %d bytes and may have %d.\nSplit a long query into several.\n", r.ContentLength, maxBody))

@@ -16,7 +16,7 @@ import (
 // policy allows the page only its own files and requests to its own origin. Images may be data: URLs, because style
 // sheets embed small ones.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-	"font-src 'self'; connect-src 'self'; manifest-src 'self'; " +
+	"font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func headers(next http.Handler) http.Handler {

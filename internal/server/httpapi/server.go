@@ -30,6 +30,7 @@ type Options struct {
 	API      http.Handler // everything below /api/v1
 	Panels   http.Handler // the page's panels for Grafana, by {id}
 	Own      http.Handler // the dashboards that users keep
+	Runs     http.Handler // the runs that users have pushed; it bounds bodies itself
 	Runbooks fs.FS        // one page for each alert, *.md
 	Families http.Handler // the documentation of a metric, by {name}
 	Ready    func() error // returns nil when all services are ready, else the reason

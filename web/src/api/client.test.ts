@@ -210,12 +210,32 @@ describe("what is measured for a while", () => {
     let asked = 0;
     const agentless = await clientFor((request, response) => {
       asked++;
-      answer("404 page not found", 404)(request, response);
+      answer(null)(request, response);
     });
-    expect([await agentless.control(), await agentless.control(), asked]).toEqual([null, null, 1]); // it is asked once
+    const several = Promise.all([agentless.control(), agentless.control()]);
+    expect([await several, await agentless.control(), asked]).toEqual([[null, null], null, 1]); // it is asked once
     server?.close();
     const gone = await clientFor(answer({ status: "error", errorType: "execution", error: "asking the agent: nobody" }, 502));
     await expect(gone.control()).rejects.toMatchObject({ kind: "query", message: expect.stringContaining("asking the agent: nobody") as string });
+  });
+});
+
+describe("runs", () => {
+  it("are read, and a file is pushed as it is", async () => {
+    const kept = [{ id: "a1", name: "redis.tsrun", started: "2026-01-02T15:00:00Z", repetitions: 3, labels: { commit: "x" } }];
+    expect(await (await clientFor(answer(kept))).runs()).toEqual(kept);
+    server?.close();
+    expect(await (await clientFor(answer(null))).runs()).toBeNull();
+    server?.close();
+    const sent: unknown[] = [];
+    const client = await clientFor((request, response) => {
+      request.setEncoding("utf8").on("data", (body: string) => sent.push([request.method, request.url, request.headers["content-type"], body]));
+      request.on("end", () => {
+        answer({ status: "error", error: "not a run file" }, 400)(request, response);
+      });
+    });
+    expect(await client.change("runs?name=a%20b", "", new File(["bytes"], "a b"))).toBe("not a run file");
+    expect(sent).toEqual([["POST", "/api/runs?name=a%20b", "application/octet-stream", "bytes"]]);
   });
 });
 

@@ -7,6 +7,7 @@ import { type Board, board, boards } from "./dashboards";
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
+import { type Run, runs } from "./runs";
 import { type Threads, threads } from "./threads";
 import {
   type InstantSample, type Labels, labels, matrix, metadata, type MetricMetadata, names, type RangeSeries, type Target, targets, vector, vectorOrScalar,
@@ -33,6 +34,8 @@ export class Client {
   private readonly onAnswer: (failure: ApiError | undefined) => void;
   /** Whether the server has said that it runs no agent. This does not change while it runs. */
   private agentless = false;
+  /** The request for what the agent measures that is under way. */
+  private controlled: Promise<Control | null> | undefined;
 
   constructor(options: ClientOptions = {}) {
     this.fetch = options.fetch ?? ((input, init) => fetch(input, init));
@@ -109,13 +112,24 @@ export class Client {
     return this.requestAt("threads", url, open, (value, path) => (value === undefined ? undefined : threads(value, path)), signal);
   }
 
-  /** Returns what the agent of this server measures for a while, or null if the server runs no agent. */
-  async control(signal?: AbortSignal): Promise<Control | null> {
-    if (this.agentless) return null;
-    const open = async (response: Response): Promise<unknown> => (response.status === 404 ? null : whole(response));
-    const answer = await this.requestAt("control", "api/control", open, (value, path) => (value === null ? null : control(value, path)), signal);
-    this.agentless = answer === null;
-    return answer;
+  /** Returns what the agent of this server measures for a while, or null if the server runs no agent. Panels share an answer. */
+  control(): Promise<Control | null> {
+    if (this.agentless) return Promise.resolve(null);
+    const ask = async (): Promise<Control | null> => {
+      try {
+        const answer = await this.requestAt("control", "api/control", whole, (value, path) => (value === null ? null : control(value, path)));
+        this.agentless = answer === null;
+        return answer;
+      } finally {
+        this.controlled = undefined;
+      }
+    };
+    return (this.controlled ??= ask());
+  }
+
+  /** Returns the runs that were pushed to the server, or null if it keeps none. */
+  runs(signal?: AbortSignal): Promise<Run[] | null> {
+    return this.requestAt("runs", "api/runs", whole, (value, path) => (value === null ? null : runs(value, path)), signal);
   }
 
   /** Returns the dashboards that users of the server keep. */
@@ -129,10 +143,10 @@ export class Client {
   }
 
   /**
-   * Makes a silence or switches something on, or without something to add ends that with the ID, or deletes that dashboard.
-   * Returns why this failed, or an empty text.
+   * Makes a silence, switches something on or pushes a run file, or without something to add ends that with the ID, or deletes
+   * that dashboard or run. Returns why this failed, or an empty text.
    */
-  async change(list: "findings/silences" | "control" | typeof BOARDS, id: string, added?: object): Promise<string> {
+  async change(list: "findings/silences" | "control" | `runs${string}` | typeof BOARDS, id: string, added?: object): Promise<string> {
     try {
       await this.changed(list, id, added);
       return "";
@@ -148,7 +162,11 @@ export class Client {
       response = await this.fetch(`api/${list}${id && `/${id}`}`, {
         signal: AbortSignal.timeout(this.timeoutSeconds * 1000),
         ...(added
-          ? { method: id === "" ? "POST" : "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(added) }
+          ? {
+              method: id === "" ? "POST" : "PUT",
+              headers: { "Content-Type": added instanceof Blob ? "application/octet-stream" : "application/json" },
+              body: added instanceof Blob ? added : JSON.stringify(added),
+            }
           : { method: "DELETE" }),
       });
     } catch {

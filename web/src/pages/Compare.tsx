@@ -15,6 +15,7 @@ import { usePairMarks } from "../panels/use-marks";
 import { CompareForm } from "./compare/CompareForm";
 import { PairChart } from "./compare/PairChart";
 import { areSeveral, chosenAt, type Place, placeId, placeName, withNode, sideA, sideB, undecided } from "./compare/places";
+import { RecordedRuns } from "./compare/RecordedRuns";
 import { RatioTable } from "./compare/RatioTable";
 import { type Row, shape } from "./compare/shape";
 import { type Compared, type Divisors, useCompared } from "./compare/use-compared";
@@ -74,6 +75,7 @@ export function Compare() {
           </div>
         </section>
       )}
+      <RecordedRuns />
     </>
   );
 }

@@ -12,5 +12,5 @@ const EVERY_SECONDS = 2;
 /** Asks again and again; at once when the number of changes grows. */
 export function useControl(changes: number): Loaded<Control | null> {
   const tick = Math.floor(useStore(useSession().now) / EVERY_SECONDS);
-  return useRequest((s, signal) => s.client.control(signal), `control ${changes}`, String(tick), true);
+  return useRequest((s) => s.client.control(), `control ${changes}`, String(tick), true);
 }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/run"
+)
+
+// Bounds of a [Store].
+const (
+	MaxFile  = 8 << 20   // bytes of a run file
+	maxRuns  = 500       // in the list
+	maxTotal = 512 << 20 // bytes of all run files
+	maxIndex = 64 << 10  // bytes of the description of a run
+)
+
+// within is what a run file of a server may have: about two hours of a sample each second.
+var within = run.Limits{File: MaxFile, Line: 4 << 20, Text: 8 << 20, Samples: 2_000_000}
+
+var (
+	// ErrUnknown is the error for an ID that no run has.
+	ErrUnknown = errors.New("there is no run with this ID")
+	// ErrFull is the error when there is no room for a run.
+	ErrFull = fmt.Errorf("there is room for %d runs and %d MiB: delete those that are no longer needed", maxRuns, maxTotal>>20)
+	// ErrNotStored is the error of a change that could not be written. It has no effect.
+	ErrNotStored = errors.New("the run could not be written")
+)
+
+// Store keeps run files in a directory, each with a file that describes it. Its methods are safe for concurrent use.
+type Store struct {
+	dir string
+
+	mu    sync.Mutex
+	all   []Summary // the newest first
+	bytes int64
+}
+
+// The endings of the two files of a run. A run is kept while its description exists.
+const (
+	fileEnding  = ".tsrun"
+	indexEnding = ".json"
+)
+
+// isID matches the form of an ID.
+var isID = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// Open reads which runs a directory has. It need not exist: the first run creates it. A file that is left of a change that
+// was cut off is removed. The store can be used even if there is an error: what cannot be read is not in the list.
+func Open(dir string) (*Store, error) {
+	s := &Store{dir: dir}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading the kept runs: %w", err)
+	}
+	var failed []error
+	for _, e := range entries {
+		if id, isIndex := strings.CutSuffix(e.Name(), indexEnding); isIndex && isID.MatchString(id) && len(s.all) < maxRuns {
+			one, err := s.describe(id)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("the kept run %s: %w", id, err))
+				continue
+			}
+			s.all, s.bytes = append(s.all, one), s.bytes+one.Size
+		}
+	}
+	s.sort()
+	return s, errors.Join(append(failed, s.sweep(entries))...)
+}
+
+// describe reads the description of a run, and the size of its file.
+func (s *Store) describe(id string) (one Summary, err error) {
+	data, err := inputfile.ReadOwn(s.path(id, indexEnding), maxIndex)
+	if err != nil {
+		return one, err
+	}
+	if err := json.Unmarshal(data, &one); err != nil {
+		return one, err
+	}
+	info, err := os.Lstat(s.path(id, fileEnding))
+	if err != nil {
+		return one, err
+	}
+	if one.ID != id || !info.Mode().IsRegular() || info.Size() > MaxFile {
+		return one, errors.New("its description is of another file")
+	}
+	one.Size = info.Size()
+	return one, nil
+}
+
+// sweep removes run files without a description: their pushing or deletion was cut off.
+func (s *Store) sweep(entries []fs.DirEntry) error {
+	var failed []error
+	for _, e := range entries {
+		id, _, _ := strings.Cut(e.Name(), ".")
+		isFile := strings.HasPrefix(e.Name(), id+fileEnding) // also one that was being written
+		if isID.MatchString(id) && isFile && !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == id+indexEnding }) {
+			failed = append(failed, os.Remove(filepath.Join(s.dir, e.Name())))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Store) path(id, ending string) string { return filepath.Join(s.dir, id+ending) }
+
+func (s *Store) sort() {
+	slices.SortStableFunc(s.all, func(a, b Summary) int { return cmp.Or(b.PushedAt.Compare(a.PushedAt), cmp.Compare(a.ID, b.ID)) })
+}
+
+// List returns all runs, the one that was pushed last first.
+func (s *Store) List() []Summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// Get returns the description of a run, or [ErrUnknown].
+func (s *Store) Get(id string) (Summary, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.find(id); i >= 0 {
+		return s.all[i], nil
+	}
+	return Summary{}, ErrUnknown
+}
+
+func (s *Store) find(id string) int {
+	return slices.IndexFunc(s.all, func(one Summary) bool { return one.ID == id })
+}
+
+// File returns the content of a run file.
+func (s *Store) File(id string) ([]byte, error) {
+	if _, err := s.Get(id); err != nil {
+		return nil, err
+	}
+	return inputfile.ReadOwn(s.path(id, fileEnding), MaxFile)
+}
+
+// check reads a run file, and says what is wrong with it. One that was cut off is as good as its recorder could make it.
+func check(data []byte) (*run.Run, error) {
+	r, err := run.ReadWithin(bytes.NewReader(data), within)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Times) == 0 && len(r.Outcomes) == 0 {
+		return nil, errors.New("the run has neither samples nor outcomes")
+	}
+	if r.Damaged != nil && !errors.Is(r.Damaged, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("the file is damaged, or too large for a server: %w", r.Damaged)
+	}
+	return r, nil
+}
+
+// Add keeps a run file. One that is kept already is returned as it is.
+func (s *Store) Add(data []byte, name, by string, now time.Time) (Summary, error) {
+	sum := sha256.Sum256(data)
+	id := hex.EncodeToString(sum[:8])
+	if one, err := s.Get(id); err == nil {
+		return one, nil
+	}
+	r, err := check(data)
+	if err != nil {
+		return Summary{}, err
+	}
+	one := summarize(r, name)
+	one.ID, one.Size, one.PushedAt, one.PushedBy = id, int64(len(data)), now.UTC(), by
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.find(id); i >= 0 {
+		return s.all[i], nil
+	}
+	if len(s.all) >= maxRuns || s.bytes+one.Size > maxTotal {
+		return Summary{}, ErrFull
+	}
+	if err := s.write(one, data); err != nil {
+		return Summary{}, fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	s.all, s.bytes = append(s.all, one), s.bytes+one.Size
+	s.sort()
+	return one, nil
+}
+
+// write writes the file, and then the description, with which the run is kept.
+func (s *Store) write(one Summary, data []byte) error {
+	index, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := atomicfile.Write(s.path(one.ID, fileEnding), data, 0o600); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(s.path(one.ID, indexEnding), index, 0o600); err != nil {
+		return errors.Join(err, os.Remove(s.path(one.ID, fileEnding)))
+	}
+	return nil
+}
+
+// Delete removes a run.
+func (s *Store) Delete(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(id)
+	if i < 0 {
+		return ErrUnknown
+	}
+	if err := os.Remove(s.path(id, indexEnding)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	s.bytes -= s.all[i].Size
+	s.all = slices.Delete(s.all, i, i+1)
+	if err := os.Remove(s.path(id, fileEnding)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Runs of teescope record: those that were pushed to the server, and files that are opened here, which are pushed too. The
+// server compares what is chosen.
+import { useState } from "preact/hooks";
+import { useSession } from "../../lib/session";
+import { formatMoment } from "../../lib/time";
+import { useRequest } from "../../panels/use-data";
+
+export function RecordedRuns() {
+  const { client } = useSession();
+  const [changes, setChanges] = useState(0);
+  const [chosen, setChosen] = useState<readonly string[]>([]);
+  const [per, setPer] = useState(false);
+  const [said, setSaid] = useState("");
+  const { value, error } = useRequest((s, signal) => s.client.runs(signal), `runs ${changes}`, "", true);
+  if (value === null) return null; // a server without a database keeps none
+  const done = (problems: string[]): void => {
+    setSaid(problems.filter((problem) => problem !== "").join(" "));
+    setChanges((before) => before + 1);
+  };
+  const push = async (files: readonly File[]): Promise<void> => {
+    const problems: string[] = [];
+    for (const file of files) problems.push(await client.change(`runs?name=${encodeURIComponent(file.name)}`, "", file)); // the server takes one at a time
+    done(problems);
+  };
+  const all = value ?? [];
+  const picked = chosen.filter((id) => all.some((run) => run.id === id));
+  const url = `api/runs/comparison?format=html${per ? "&per_op=1" : ""}${picked.map((id) => `&run=${id}`).join("")}`;
+  return (
+    <section class="panel runs" data-panel="runs">
+      <h2>Recorded runs</h2>
+      <p class="page-note">
+        {error?.message} Keep one with “teescope run push”, or{" "}
+        <label>
+          open one 
+          <input
+            type="file"
+            multiple
+            accept=".tsrun"
+            onChange={(event) => {
+              void push([...(event.currentTarget.files ?? [])]);
+            }}
+          />
+        </label>{" "}
+        Choose two or more to compare.
+      </p>
+      <p role="status">{said}</p>
+      <ul class="dashes">
+        {all.map(({ id, name, started, labels, repetitions }) => (
+          <li key={id}>
+            <label>
+              <input
+                type="checkbox"
+                checked={picked.includes(id)}
+                onChange={(event) => {
+                  setChosen(event.currentTarget.checked ? [...picked, id] : picked.filter((other) => other !== id));
+                }}
+              />
+              {name}
+            </label>{" "}
+            <span class="aside">
+              {[...Object.entries(labels).map(([label, v]) => `${label}=${v}`), formatMoment(Date.parse(started) / 1000), `n=${repetitions}`].join(", ")}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {picked.length > 0 && (
+        <button
+          class="plain-button"
+          onClick={() => {
+            void Promise.all(picked.map((id) => client.change("runs", id))).then(done);
+          }}
+        >
+          Delete them
+        </button>
+      )}
+      {picked.length > 1 && (
+        <>
+          <label>
+            <input
+              type="checkbox"
+              checked={per}
+              onChange={() => {
+                setPer(!per);
+              }}
+            />
+            for each operation
+          </label>{" "}
+          <a href={url}>Open as a page</a>
+          <iframe title="Comparison of runs" src={url} />
+        </>
+      )}
+    </section>
+  );
+}
