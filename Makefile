@@ -155,7 +155,7 @@ lint-bpf: ## clang-format on the BPF sources
 	$(FORMAT) --dry-run --Werror $(BPF_FMT) $(C_FMT)
 
 lint-shell: ## shellcheck
-	shellcheck .ci/run test/all test/fresh test/fuzz tools/setup.sh tools/vulncheck testbed/run $(wildcard test/e2e/progs/*.sh)
+	shellcheck .ci/run test/all test/fresh test/fuzz tools/setup.sh tools/vulncheck testbed/run test/cases/recorded/record $(wildcard test/e2e/progs/*.sh)
 
 lint-web: web/node_modules/.package-lock.json ## tsc and eslint
 	npm --prefix web run types
