@@ -312,28 +312,37 @@ func (s spending) parks() bool {
 }
 
 // contends reports whether threads wait for each other: most calls are futex calls that put threads to sleep, hardly any
-// wait for clients, and some thread always runs. With the time in futex measured, at least as many threads must wait there as
-// run.
-func (s spending) contends() bool {
+// wait for clients, some thread always runs, and CPUs are idle. That is also true of threads that wait for clients in read and
+// take a lock for each request. What rules these out is the time in futex: timed says whether at least as many threads wait
+// there as run.
+func (s spending) contends() (perhaps, timed bool) {
 	calls := callsOf(s.Workload)
-	timed, measured := s.Value(futexTimeSignal)
 	if _, counted := s.Value(waitsSignal); !counted || math.IsNaN(s.Load.Threads) {
-		return false
+		return false, false
 	}
 	clients := sumOf(calls, append([]string{"accept", "accept4", "recvfrom", "recvmsg"}, pollCalls...)...)
-	return s.parks() && serialised(s.Workload, calls["futex"], total(calls), clients) && (!measured || timed >= s.run)
+	if !s.parks() || !serialised(s.Workload, calls["futex"], total(calls), clients) || !(s.Load.Idle >= 1) {
+		return false, false
+	}
+	time, measured := s.Value(futexTimeSignal)
+	return !measured || time >= s.run, measured && time >= s.run
 }
 
 // perhapsLocks names locks if threads contend, and says otherwise why nothing can be told.
 func (s spending) perhapsLocks(otherwise string) engine.Statement {
-	if s.contends() && s.Load.Idle >= 1 {
+	perhaps, timed := s.contends()
+	switch {
+	case timed:
 		calls := callsOf(s.Workload)
+		time, _ := s.Value(futexTimeSignal)
 		return engine.Statement{
 			Limit: analysis.LimitLocks,
-			Because: fmt.Sprintf("%s threads wait for each other: %s of their calls are futex, %s/s, and together they run on %s CPUs while others are idle",
-				figure(s.Load.Threads), percent(calls["futex"]/total(calls)), figure(calls["futex"]), figure(s.run)),
+			Because: fmt.Sprintf("%s of its %s threads wait in futex: %s of their calls are futex, %s/s, and together they run on %s CPUs while others are idle",
+				figure(time), figure(s.Load.Threads), percent(calls["futex"]/total(calls)), figure(calls["futex"]), figure(s.run)),
 			Evidence: []string{callsSignal.With("syscall", "futex"), waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, idleSignal.Name, futexTimeSignal.Name},
 		}
+	case perhaps:
+		return unknown("its threads may wait for each other or for work: --syscalls.time measures the time in futex", callsSignal, waitsSignal, threadsSignal, cpuSignal)
 	}
 	return unknown(otherwise, cpuSignal, threadsSignal, waitsSignal, futexTimeSignal)
 }
