@@ -123,7 +123,7 @@ func TestDpkg(t *testing.T) {
 		t.Errorf("files differ from their sums:\n%s", out)
 	}
 	// A changed configuration stays, and so does the database.
-	for name, text := range map[string]string{"/etc/teescope/agent.env": "TEESCOPE_INTERVAL=1s\n", "/var/lib/teescope/data": "x"} {
+	for name, text := range map[string]string{"/etc/teescope/agent.env": "TEESCOPE_INTERVAL=1s\n", "/etc/teescope/own.pem": "x", "/var/lib/teescope/data": "x"} {
 		if err := os.MkdirAll(filepath.Dir(root+name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -136,11 +136,11 @@ func TestDpkg(t *testing.T) {
 		t.Errorf("the configuration is %q, %v", text, err)
 	}
 	dpkg("--remove", "teescope")
-	if got := installed(t, root); !slices.Equal(got, []string{"/etc/teescope/agent.env", "/etc/teescope/server.env", "/etc/teescope/up.env", "/var/lib/teescope/data"}) {
+	if got := installed(t, root); !slices.Equal(got, []string{"/etc/teescope/agent.env", "/etc/teescope/own.pem", "/etc/teescope/server.env", "/etc/teescope/up.env", "/var/lib/teescope/data"}) {
 		t.Errorf("after the removal: %q", got)
 	}
 	dpkg("--purge", "teescope")
-	if got := installed(t, root); len(got) > 0 {
+	if got := installed(t, root); !slices.Equal(got, []string{"/etc/teescope/own.pem"}) {
 		t.Errorf("after the purge: %q", got)
 	}
 }

@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// epc is the resource of Intel's device plugin for memory of enclaves, in bytes.
-	epc = "sgx.intel.com/epc"
 	// maxObjects is the maximum number of pods in the cluster, and that of nodes.
 	maxObjects = 20_000
 	// maxValue is the maximum length of a name or value that is exported, in bytes. Kubernetes allows 253 for names and 63
@@ -90,8 +88,8 @@ func (*Pods) Name() string { return "pods" }
 
 // Run follows pods and nodes until ctx ends.
 func (p *Pods) Run(ctx context.Context) error {
-	client, err := kubernetes.InCluster(p.opts.Getenv, cmp.Or(p.opts.account, kubernetes.AccountDir))
-	if err != nil {
+	client, err := kubernetes.Connect(ctx, p.opts.Getenv, cmp.Or(p.opts.account, kubernetes.AccountDir), p.failed("pods"))
+	if client == nil {
 		return err
 	}
 	var both sync.WaitGroup
@@ -112,7 +110,12 @@ func (p *Pods) set(f func()) {
 }
 
 func (p *Pods) follower(c *kubernetes.Client, what string) kubernetes.Follower {
-	return kubernetes.Follower{Client: c, Path: "/api/v1/" + what, Most: maxObjects, Failed: func(err error) {
+	return kubernetes.Follower{Client: c, Path: "/api/v1/" + what, Most: maxObjects, Failed: p.failed(what)}
+}
+
+// failed counts a failure, and logs it unless it is the last one again.
+func (p *Pods) failed(what string) func(error) {
+	return func(err error) {
 		p.set(func() {
 			p.failures[what]++
 			if said := err.Error(); p.said[what] != said {
@@ -120,7 +123,7 @@ func (p *Pods) follower(c *kubernetes.Client, what string) kubernetes.Follower {
 				p.opts.Log.Warn("reading "+what+" of Kubernetes failed and will be repeated", "err", text.Terminal(said))
 			}
 		})
-	}}
+	}
 }
 
 // Describe implements collector.Collector.
@@ -147,7 +150,7 @@ func (p *Pods) Collect(_ context.Context, emit func(prometheus.Metric)) error {
 	}
 	clear(seen)
 	for _, n := range nodes {
-		bytes, ok := quantity(n.Status.Allocatable[epc])
+		bytes, ok := quantity(n.Status.Allocatable.EPC)
 		if ok && bytes > 0 && valid(n.Name) && !seen[[2]string{n.Name}] {
 			seen[[2]string{n.Name}] = true
 			emit(p.allocatable.Value(bytes, n.Name))
@@ -170,10 +173,10 @@ func (p *Pods) collectPod(pod kubernetes.Pod, emit func(prometheus.Metric)) {
 			continue
 		}
 		names[c.Name] = true
-		if bytes, ok := quantity(c.Resources.Requests[epc]); ok {
+		if bytes, ok := quantity(c.Resources.Requests.EPC); ok {
 			emit(p.request.Value(bytes, pod.Namespace, pod.Name, c.Name, pod.Spec.NodeName))
 		}
-		if bytes, ok := quantity(c.Resources.Limits[epc]); ok {
+		if bytes, ok := quantity(c.Resources.Limits.EPC); ok {
 			emit(p.limit.Value(bytes, pod.Namespace, pod.Name, c.Name, pod.Spec.NodeName))
 		}
 	}

@@ -123,12 +123,17 @@ func (f *Finder) watch(ctx context.Context, s *state) {
 	case File:
 		every(ctx, f.opts.fileEvery, func() { found(readFiles(s.source.Where)) })
 	case HTTP:
-		get, err := httpReader(f.opts.ClientConfig, s.source.Where)
-		if err != nil {
-			found(nil, err)
-			return
-		}
-		every(ctx, f.opts.httpEvery, func() { found(get(ctx)) })
+		var get func(context.Context) ([]Target, error)
+		every(ctx, f.opts.httpEvery, func() {
+			if get == nil { // a file with credentials may become readable at any time
+				var err error
+				if get, err = httpReader(f.opts.ClientConfig, s.source.Where); err != nil {
+					found(nil, err)
+					return
+				}
+			}
+			found(get(ctx))
+		})
 	case DNS:
 		every(ctx, f.opts.dnsEvery, func() { found(resolve(ctx, f.opts.resolver, s.source.Where)) })
 	case Kubernetes:

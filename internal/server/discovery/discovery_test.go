@@ -129,6 +129,53 @@ func TestFiles(t *testing.T) {
 	expect(t, lists, "")
 }
 
+// TestUnreadableDirectory says that agents stay when the directory of their files disappears, and that a name is compared with
+// a pattern as filepath.Glob does.
+func TestUnreadableDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/x.json", "a/y.yml", "b/x.json"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		replace(t, filepath.Join(dir, name), `[{"targets": ["node1:9750"]}]`)
+	}
+	replace(t, filepath.Join(dir, "c"), "a file beside the directories")
+	for _, pattern := range []string{"*/x.json", "a/*", "a/x.json", "a/none", "[ab]/*.yml", "*/none", "none*/x", `a/\x.json`} {
+		got, err := match(filepath.Join(dir, pattern))
+		want, _ := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s matches %v, want %v, %v", pattern, got, want, err)
+		}
+	}
+	f, lists := start(t, Options{Sources: []Source{{File, filepath.Join(dir, "a", "*.json")}}})
+	expect(t, lists, "node1:9750")
+	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "moved")); err != nil {
+		t.Fatal(err)
+	}
+	for failures(t, f) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if len(lists) != 0 {
+		t.Errorf("without the directory the agents are %q", <-lists)
+	}
+	if _, err := match(filepath.Join(dir, "a", "x.json")); err == nil {
+		t.Error("a file in no directory is no error")
+	}
+}
+
+// TestCredentialsThatComeLater starts without the file of the HTTP client. It is read when it is there.
+func TestCredentialsThatComeLater(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `[{"targets": ["node1:9750"]}]`) }))
+	defer server.Close()
+	config := filepath.Join(t.TempDir(), "http.yml")
+	f, lists := start(t, Options{Sources: []Source{{HTTP, server.URL}}, ClientConfig: config})
+	for failures(t, f) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	replace(t, config, "basic_auth: {username: tee, password: secret}\n")
+	expect(t, lists, "node1:9750")
+}
+
 // TestHTTP asks a server with a password.
 func TestHTTP(t *testing.T) {
 	var answer atomic.Value
@@ -189,11 +236,7 @@ func TestAgentOfAPod(t *testing.T) {
 	good := func() kubernetes.Pod {
 		var p kubernetes.Pod
 		p.Spec.NodeName, p.Status.PodIP, p.Status.Phase = "worker-1", "192.0.2.1", "Running"
-		c := kubernetes.Container{}
-		c.Ports = append(c.Ports, struct {
-			Name string `json:"name"`
-			Port int    `json:"containerPort"`
-		}{"http", 9750})
+		c := kubernetes.Container{Ports: kubernetes.Ports{{Name: "http", Port: 9750}}}
 		p.Spec.Containers = []kubernetes.Container{{}, c}
 		return p
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -128,12 +127,9 @@ func (g *group) labels() (labels map[string]string, tls bool, err error) {
 
 // readFiles reads all files that match a pattern. An invalid one fails the source, so that no agent is lost by a mistake.
 func readFiles(pattern string) ([]Target, error) {
-	names, err := filepath.Glob(pattern)
+	names, err := match(pattern)
 	if err != nil {
 		return nil, err
-	}
-	if len(names) > maxFiles {
-		return nil, fmt.Errorf("%s matches more than %d files", pattern, maxFiles)
 	}
 	var all []Target
 	for _, name := range names {

@@ -20,15 +20,18 @@ const portName = "http"
 // pods follows the pods of NAMESPACE/SELECTOR. The name of the node becomes the label instance: it stays when the pod is
 // replaced.
 func (f *Finder) pods(ctx context.Context, where string, found func([]Target, error)) {
-	client, err := kubernetes.InCluster(f.opts.Getenv, cmp.Or(f.opts.account, kubernetes.AccountDir))
-	if err != nil {
-		found(nil, err)
+	failed := func(err error) { found(nil, err) }
+	client, err := kubernetes.Connect(ctx, f.opts.Getenv, cmp.Or(f.opts.account, kubernetes.AccountDir), failed)
+	if client == nil {
+		if err != nil {
+			failed(err)
+		}
 		return
 	}
 	namespace, selector, _ := strings.Cut(where, "/")
 	kubernetes.Follow(ctx, kubernetes.Follower{
 		Client: client, Path: "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods", Most: maxTargets,
-		Query: url.Values{"labelSelector": {selector}}, Failed: func(err error) { found(nil, err) },
+		Query: url.Values{"labelSelector": {selector}}, Failed: failed,
 	}, func(pods []kubernetes.Pod) {
 		var all []Target
 		for _, p := range pods {

@@ -40,7 +40,7 @@ func newAPI(t *testing.T) (*api, *Client) {
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "ca.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	write(t, filepath.Join(dir, "ca.crt"), certificate(server))
 	write(t, filepath.Join(dir, "token"), "first\n")
 	u, err := url.Parse(server.URL)
 	if err != nil {
@@ -52,6 +52,10 @@ func newAPI(t *testing.T) (*api, *Client) {
 		t.Fatal(err)
 	}
 	return a, c
+}
+
+func certificate(s *httptest.Server) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
 func write(t *testing.T, name, text string) {
