@@ -67,6 +67,7 @@ func Extract(r *run.Run, file string, workloads []string) *Record {
 	chosen, samples := x.choose(r), 0
 	phases := x.phases(r)
 	starts := startSeries(r)
+	drifts := map[string][]drift{}
 	for _, name := range []string{run.Whole, run.Start, run.Steady} {
 		for _, p := range phases[name] {
 			from, to := bounds(r.Times, p)
@@ -78,8 +79,16 @@ func Extract(r *run.Run, file string, workloads []string) *Record {
 				x.starts(r, starts, p, phases[run.Steady])
 			}
 			x.Phases[name] = append(x.Phases[name], x.observe(r, chosen, p, from, to))
+			if d, ok := driftOf(chosen, from, to); ok {
+				drifts[name] = append(drifts[name], d)
+			}
 		}
 	}
+	judged := run.Whole
+	if len(x.Phases[run.Steady]) > 0 {
+		judged = run.Steady
+	}
+	x.noteDrift(judged, drifts[judged])
 	return x
 }
 
