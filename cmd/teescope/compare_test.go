@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +19,9 @@ import (
 	"testing"
 	"time"
 
+	compared "github.com/teescope/teescope/internal/cli/compare"
 	"github.com/teescope/teescope/internal/run/runtest"
+	"github.com/teescope/teescope/internal/server/runs"
 )
 
 // TestMain lets tests run this program as teescope.
@@ -118,16 +122,38 @@ func comparePage(t *testing.T) string {
 	return string(data)
 }
 
-// The commands of docs/user/compare.md run as they are. The one with --fail-on finds the planted regression.
+// runServer is a server that keeps runs.
+func runServer(t *testing.T) string {
+	t.Helper()
+	s := runs.New(runs.Options{Dir: filepath.Join(t.TempDir(), "runs"), Comparer: compared.Kept{}, Log: slog.New(slog.DiscardHandler)})
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	return web.URL
+}
+
+// The commands of docs/user/compare.md run as they are, those about kept runs with a server of the test. The one with --fail-on finds the planted regression.
 func TestCommandsOfThePageAboutComparisons(t *testing.T) {
 	folder, ran := runFiles(t), 0
+	server, pushed := runServer(t), "none"
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(comparePage(t), -1) {
 		for command := range strings.Lines(block[1]) {
 			want := 0
 			if strings.Contains(command, "--fail-on") {
 				want = 3
 			}
+			if kept, ok := strings.CutPrefix(command, "teescope run p"); ok || strings.HasPrefix(command, "teescope run list") {
+				command = strings.TrimSpace(command) + " --server " + server
+				if strings.HasPrefix(kept, "ull") {
+					command = strings.Replace(command, "3f9a04c1b2d7e856", pushed, 1)
+				}
+			}
 			out, status := shell(t, folder, command)
+			if id, _, found := strings.Cut(out, "  before.tsrun, "); found && strings.HasPrefix(command, "teescope run push") {
+				pushed = id
+			}
 			if status != want || out == "" && !strings.Contains(command, " -o ") {
 				t.Errorf("%s ends with status %d, want %d:\n%s", command, status, want, out)
 			}
