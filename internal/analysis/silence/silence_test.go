@@ -260,3 +260,44 @@ func TestAChangeThatIsNotWritten(t *testing.T) {
 		t.Errorf("%v, %+v", err, store.List())
 	}
 }
+
+// A file that cannot be read now is not damaged: it stays, nothing is written over it, and it is read when it can be.
+func TestAFileThatCannotBeReadStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "silences.json")
+	first, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := Silence{Kind: analysis.Intended, Matchers: matchers(t, "workload=w"), Comment: "polls"}
+	if _, err := first.Add(one, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil { // to read it is an error also for root
+		t.Fatal(err)
+	}
+	s, err := Open(path)
+	if err == nil || len(s.List()) != 0 {
+		t.Fatalf("%v, and %d silences", err, len(s.List()))
+	}
+	if _, err := s.Add(one, now); !errors.Is(err, ErrNotStored) {
+		t.Errorf("a silence was added: %v", err)
+	}
+	if _, err := os.Stat(path + ".bad"); err == nil {
+		t.Error("the file was set aside")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if marked := s.Mark([]analysis.Finding{{Workload: "w"}}, now); marked[0].Silence == nil {
+		t.Error("the silence covers nothing")
+	}
+	if _, err := s.Add(one, now); err != nil || len(s.List()) != 2 {
+		t.Errorf("%v, and %d silences", err, len(s.List()))
+	}
+}

@@ -48,25 +48,49 @@ type Store struct {
 	mu   sync.Mutex
 	path string
 	all  []Silence // by start, the newest first
+	// unread means that the file could not be read, which may pass: a disk fails, or no more files can be opened.
+	unread bool
 }
 
 // Open reads the silences from a file, which need not exist. With an empty path nothing is stored. The store can be used
-// even if there is an error: a file that cannot be parsed is renamed, and the store has no silences.
+// even if there is an error. A file that cannot be parsed is renamed, and the store has no silences. A file that cannot be
+// read stays: it is read again later, and until then each change fails.
 func Open(path string) (*Store, error) {
 	s := &Store{path: path}
 	if path == "" {
 		return s, nil
 	}
-	data, err := inputfile.ReadOwn(path, maxFile)
+	return s, s.read()
+}
+
+func (s *Store) read() error {
+	data, err := inputfile.ReadOwn(s.path, maxFile)
+	s.unread = false
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+		return nil
 	}
 	if err == nil {
-		if s.all, err = parse(data); err == nil {
-			return s, nil
+		all, failed := parse(data)
+		if err = failed; err == nil {
+			s.all = all
+			return nil
 		}
+	} else if !inputfile.Refused(err) {
+		s.unread = true
+		return fmt.Errorf("the silences cannot be read now, so findings that were muted raise alerts again: %w", err)
 	}
-	return s, fmt.Errorf("the silences cannot be read, so findings that were muted raise alerts again; the file is %s: %w", atomicfile.SetAside(path), err)
+	return fmt.Errorf("the silences cannot be read, so findings that were muted raise alerts again; the file is %s: %w", atomicfile.SetAside(s.path), err)
+}
+
+// again reads a file again that could not be read.
+func (s *Store) again() error {
+	if !s.unread {
+		return nil
+	}
+	if err := s.read(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	return nil
 }
 
 // From returns the silences in the content of a file of a [Store], or in a JSON list of silences. It stores nothing.
@@ -111,6 +135,7 @@ func parse(data []byte) ([]Silence, error) {
 func (s *Store) List() []Silence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.again() // without the file there are none
 	return slices.Clone(s.all)
 }
 
@@ -129,6 +154,9 @@ func (s *Store) Add(one Silence, now time.Time) (Silence, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.again(); err != nil {
+		return Silence{}, err
+	}
 	live := 0
 	for _, other := range s.all {
 		if other.State(now) != Expired {
@@ -145,6 +173,9 @@ func (s *Store) Add(one Silence, now time.Time) (Silence, error) {
 func (s *Store) End(id string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.again(); err != nil {
+		return err
+	}
 	i := slices.IndexFunc(s.all, func(one Silence) bool { return one.ID == id })
 	if i < 0 {
 		return ErrUnknown
@@ -188,6 +219,7 @@ func (s *Store) replace(all []Silence, now time.Time) error {
 func (s *Store) Mark(findings []analysis.Finding, at time.Time) []analysis.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.again() // without the file there are none
 	marked := slices.Clone(findings)
 	for i := range marked {
 		f := &marked[i]

@@ -47,6 +47,12 @@ func Read(name string, most int64) ([]byte, error) { return read(name, 0, most) 
 // ReadOwn reads a file of the program's own as [Read] does. It follows no link in the last part of the name.
 func ReadOwn(name string, most int64) ([]byte, error) { return read(name, unix.O_NOFOLLOW, most) }
 
+// Refused reports whether an error says that a file is of the wrong kind, too large, or a link that is not followed. After
+// other errors the file may be readable later.
+func Refused(err error) bool {
+	return errors.Is(err, ErrKind) || errors.Is(err, ErrSize) || errors.Is(err, unix.ELOOP)
+}
+
 func read(name string, flags int, most int64) ([]byte, error) {
 	f, err := open(name, flags)
 	if err != nil {

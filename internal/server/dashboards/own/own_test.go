@@ -252,3 +252,44 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A file that cannot be read now is not damaged: it stays, nothing is written over it, and it is read when it can be.
+func TestAFileThatCannotBeReadStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dashboards.json")
+	kept, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := kept.Add(simple("first", "up"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil { // to read it is an error also for root
+		t.Fatal(err)
+	}
+	s, err := Open(path)
+	if err == nil || len(s.List()) != 0 {
+		t.Fatalf("%v, and %d dashboards", err, len(s.List()))
+	}
+	if _, err := s.Add(simple("second", "up"), time.Now()); !errors.Is(err, ErrNotStored) {
+		t.Errorf("a dashboard was added: %v", err)
+	}
+	if _, err := os.Stat(path + ".bad"); err == nil {
+		t.Error("the file was set aside")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if all := s.List(); len(all) != 1 || all[0].ID != first.ID {
+		t.Errorf("the dashboards are %+v", all)
+	}
+	if _, err := s.Add(simple("second", "up"), time.Now()); err != nil || len(s.List()) != 2 {
+		t.Errorf("%v, and %d dashboards", err, len(s.List()))
+	}
+}

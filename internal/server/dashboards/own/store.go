@@ -47,27 +47,49 @@ type Store struct {
 
 	mu  sync.Mutex
 	all []Dashboard // in the order in which they were made
+	// unread means that the file could not be read, which may pass: a disk fails, or no more files can be opened.
+	unread bool
 }
 
 // Open reads the dashboards from a file, which need not exist. With an empty path nothing is stored. The store can be used
-// even if there is an error: a file that cannot be parsed is renamed, and the store has no dashboards.
+// even if there is an error. A file that cannot be parsed is renamed, and the store has no dashboards. A file that cannot be
+// read stays: it is read again later, and until then each change fails.
 func Open(path string) (*Store, error) {
 	s := &Store{path: path}
 	if path == "" {
 		return s, nil
 	}
-	data, err := inputfile.ReadOwn(path, maxFile)
+	return s, s.read()
+}
+
+func (s *Store) read() error {
+	data, err := inputfile.ReadOwn(s.path, maxFile)
+	s.unread = false
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+		return nil
 	}
 	if err == nil {
 		all, failed := parse(data)
 		if err = failed; err == nil {
 			s.all = all
-			return s, nil
+			return nil
 		}
+	} else if !inputfile.Refused(err) {
+		s.unread = true
+		return fmt.Errorf("the kept dashboards cannot be read now, so there are none: %w", err)
 	}
-	return s, fmt.Errorf("the kept dashboards cannot be read, so there are none; the file is %s: %w", atomicfile.SetAside(path), err)
+	return fmt.Errorf("the kept dashboards cannot be read, so there are none; the file is %s: %w", atomicfile.SetAside(s.path), err)
+}
+
+// again reads a file again that could not be read.
+func (s *Store) again() error {
+	if !s.unread {
+		return nil
+	}
+	if err := s.read(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	return nil
 }
 
 // parse parses a file. Any invalid entry is an error, because then others may be wrong too.
@@ -107,6 +129,7 @@ var isID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,26}$`)
 func (s *Store) List() []Dashboard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.again() // without the file there are none
 	return slices.Clone(s.all)
 }
 
@@ -114,6 +137,7 @@ func (s *Store) List() []Dashboard {
 func (s *Store) Get(id string) (Dashboard, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.again() // without the file there are none
 	if i := s.find(id); i >= 0 {
 		return s.all[i], nil
 	}
@@ -131,6 +155,9 @@ func (s *Store) Add(d Dashboard, now time.Time) (Dashboard, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.again(); err != nil {
+		return Dashboard{}, err
+	}
 	if len(s.all) >= maxDashboards {
 		return Dashboard{}, ErrFull
 	}
@@ -150,6 +177,9 @@ func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.again(); err != nil {
+		return Dashboard{}, err
+	}
 	i := s.find(d.ID)
 	if i < 0 {
 		return Dashboard{}, ErrUnknown
@@ -167,6 +197,9 @@ func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
 func (s *Store) Delete(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.again(); err != nil {
+		return err
+	}
 	i := s.find(id)
 	if i < 0 {
 		return ErrUnknown
