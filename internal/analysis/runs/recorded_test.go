@@ -27,3 +27,25 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestConditionsAreSettings: what differs between runs is a setting, and what is the same or opaque is none.
+func TestConditionsAreSettings(t *testing.T) {
+	const key = "manifest.kv.manifest.sgx sgx.max_threads"
+	recorded := func(threads, hash string, more ...run.Condition) *run.Run {
+		return &run.Run{
+			Meta: run.Meta{Labels: map[string]string{"size": "1"}, Conditions: append(more,
+				run.Condition{Name: key, Value: threads, Kind: "program"},
+				run.Condition{Name: "manifest.kv.manifest.sgx", Value: "sha256:" + hash, Kind: "program"},
+				run.Condition{Name: "kernel", Value: "6.12", Kind: "identity"},
+				run.Condition{Name: "load", Value: threads, Kind: "state"},
+				run.Condition{Name: "size", Value: threads, Kind: "program"})},
+			Outcomes: []run.Outcome{{Repetition: 1, Name: "throughput", Value: 10}},
+		}
+	}
+	table, err := Recorded([]*run.Run{recorded("4", "aa", run.Condition{Name: "\x1b[2J", Value: "1", Kind: "program"}), recorded("8", "bb", run.Condition{Name: "\x1b[2J", Value: "2", Kind: "program"},
+		run.Condition{Name: "env.GOGC", Value: "40", Kind: "program"}, run.Condition{Name: "env.GOGC", Value: "50", Kind: "program"})})
+	want := fmt.Sprintf("[{map[%s:4 size:1] map[throughput:10]} {map[%s:8 size:1] map[throughput:10]}]", key, key)
+	if err != nil || fmt.Sprint(table) != want {
+		t.Errorf("%v, %v, want %s", table, err, want)
+	}
+}

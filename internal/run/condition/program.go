@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -160,8 +161,14 @@ const (
 	maxManifest  = 16 << 20
 )
 
-// manifests adds a hash of each manifest of Gramine that an argument names: gramine-sgx NAME reads NAME.manifest.sgx, and
-// gramine-direct reads NAME.manifest.
+// manifestKeys are settings of Gramine that change performance, in today's spelling.
+var manifestKeys = []string{
+	"libos.check_invalid_pointers", "loader.log_level", "sgx.debug", "sgx.edmm_enable", "sgx.enable_stats", "sgx.enclave_size", "sgx.insecure__rpc_thread_num",
+	"sgx.max_threads", "sgx.preheat_enclave", "sgx.profile.enable", "sgx.use_exinfo", "sys.brk.max_size", "sys.stack.size",
+}
+
+// manifests adds a hash and settings of each manifest of Gramine that an argument names: gramine-sgx NAME reads
+// NAME.manifest.sgx, and gramine-direct reads NAME.manifest.
 func (s Subject) manifests(all *list) {
 	for _, arg := range s.Args[:min(len(s.Args), maxManifests)] {
 		if arg == "" || strings.HasPrefix(arg, "-") || len(arg) > 1000 {
@@ -174,8 +181,23 @@ func (s Subject) manifests(all *list) {
 		for _, end := range []string{".manifest.sgx", ".manifest"} {
 			if data, err := inputfile.Read(path+end, maxManifest); err == nil {
 				sum := sha256.Sum256(data)
-				all.add(Program, "manifest."+filepath.Base(path)+end, "sha256:"+hex.EncodeToString(sum[:]))
+				name := "manifest." + filepath.Base(path) + end
+				all.add(Program, name, "sha256:"+hex.EncodeToString(sum[:]))
+				keysOf(all, name, data)
 			}
+		}
+	}
+}
+
+// keysOf adds the settings of a manifest. One that cannot be read has none, and Gramine says why.
+func keysOf(all *list, name string, source []byte) {
+	m, err := manifest.Parse(source, manifest.Options{Name: name})
+	if err != nil {
+		return
+	}
+	for _, key := range manifestKeys {
+		if v := m.Get(key); v.Set && v.Unknown == "" && v.Kind != manifest.Array && v.Kind != manifest.Table {
+			all.add(Program, name+" "+key, v.Text)
 		}
 	}
 }

@@ -85,6 +85,25 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+func TestSettingsOfAManifest(t *testing.T) {
+	dir := t.TempDir()
+	const text = "loader.log_level = \"error\"\nsgx.thread_num = 8 # as before Gramine 1.4\nsgx.enclave_size = \"512M\"\nsgx.trusted_files = [\"file:a\"]\n" +
+		"sgx.edmm_enable = false\nloader.env.PASSWORD = \"secret\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "redis.manifest"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := values(Read(Host{}, Subject{Dir: dir, Args: []string{"gramine-direct", "redis"}}))
+	const name = "manifest.redis.manifest"
+	for key, want := range map[string]string{"loader.log_level": "error", "sgx.max_threads": "8", "sgx.enclave_size": "512M", "sgx.edmm_enable": "false"} {
+		if got[name+" "+key] != want {
+			t.Errorf("%s is %q, want %q", key, got[name+" "+key], want)
+		}
+	}
+	if len(got) != 5 || !strings.HasPrefix(got[name], "sha256:") {
+		t.Errorf("conditions are %v", got)
+	}
+}
+
 func TestOfProcess(t *testing.T) {
 	t.Setenv("GOGC", "123")
 	cmd := exec.Command("sleep", "60")
