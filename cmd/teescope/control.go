@@ -17,7 +17,7 @@ import (
 func controlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "control",
-		Short: "Switch watching, timing and exact counting on for a limited time",
+		Short: "Switch watching, timing, exact counting and profiles on for a limited time",
 		Long: "Changes what a running teescope up or agent measures, until an end time. What is switched on adds to the\n" +
 			"configuration, and a restart returns to the configuration. The agent must allow it (control.enabled).",
 		Args: cobra.NoArgs,
@@ -27,6 +27,9 @@ func controlCommand() *cobra.Command {
 			"Measures the time that is spent in each system call until the end, as the key syscalls.time does."),
 		controlOnCommand("exact", "Count every event at any cost, as overhead.budget 100% does",
 			"Counts every event until the end, as overhead.budget 100% does. Without it, frequent events are sampled above the budget."),
+		controlOnCommand("profile", "Sample stacks 99 times a second and CPU, for profiles",
+			"Takes samples of the stacks of all processes 99 times a second and CPU until the end, and keeps profiles of them beside the\n"+
+				"database of \"up\". Without it there are 19 if profiles.enabled is set, and else none."),
 		controlEndCommand())
 	return cmd
 }

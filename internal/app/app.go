@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +41,7 @@ import (
 	"github.com/teescope/teescope/internal/server/httpapi"
 	"github.com/teescope/teescope/internal/server/local"
 	"github.com/teescope/teescope/internal/server/notify"
+	"github.com/teescope/teescope/internal/server/profiles"
 	"github.com/teescope/teescope/internal/server/prom"
 	"github.com/teescope/teescope/internal/server/runs"
 	"github.com/teescope/teescope/internal/server/storagealert"
@@ -149,17 +151,18 @@ func (p *program) add(s ...service.Service) { p.services = append(p.services, s.
 
 // agent adds the collectors.
 func (p *program) agent() {
-	all, system, boundary, names := agentCollectors(p.Config, p.Log, p.confined)
-	control := onDemand(p.Config, p.host, p.Log, system, boundary)
-	p.web.Control = control
-	all = append(all, control)
-	p.collectors, p.started, p.keeps = append(p.collectors, all...), system.Sampled(), func() []string { return append(boundary.Keeps(), system.Keeps()...) }
-	p.add(names)
+	with := agentCollectors(p.Config, p.Log, p.confined)
+	control := onDemand(p.Config, p.host, p.Log, with)
+	p.web.Control, p.web.NextProfile = control, with.profiles
+	all := slices.Concat(with.collectors, []collector.Collector{control})
+	p.collectors, p.started = append(p.collectors, all...), with.system.Sampled()
+	p.keeps = func() []string { return append(with.boundary.Keeps(), with.system.Keeps()...) }
+	p.add(with.pods)
 	for _, c := range all {
 		p.add(c) // the group calls the methods among Init, Run and Shutdown that the collector has
 	}
 	p.web.Frugal = p.Config.Overhead.Budget < 1 // 100% is no limit
-	p.web.Threads = threads.New("/proc", system.Processes, boundary.Crossings.Of)
+	p.web.Threads = threads.New("/proc", with.system.Processes, with.boundary.Crossings.Of)
 }
 
 // confine adds the service that drops the privileges of the start. It must be added last.
@@ -205,6 +208,7 @@ func (p *program) server() error {
 	pushed := runs.New(runs.Options{Dir: filepath.Join(c.DataDir, "runs"), Comparer: p.Comparer, Log: p.Log})
 	p.web.Own, p.web.Runs = kept, pushed
 	p.add(db, evaluated.Hub, db.Reloader(), stored, kept, pushed)
+	p.profiles()
 	p.cluster()
 	if !c.Analysis.Enabled {
 		return nil
@@ -217,6 +221,20 @@ func (p *program) server() error {
 		analysed.Threads = p.local.Threads
 	}
 	return p.analyse(analysed)
+}
+
+// profiles adds the store of the profiles of this machine's agent.
+func (p *program) profiles() {
+	if p.local == nil {
+		return
+	}
+	c := p.Config
+	kept := profiles.New(profiles.Options{
+		Dir: filepath.Join(c.DataDir, "profiles"), Next: p.local.NextProfile, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
+		Log: p.Log.With("part", "profiles"),
+	})
+	p.web.Profiles = kept
+	p.add(kept)
 }
 
 // analyse adds the analysis of a database. It is initialised after the database and stops before it.

@@ -5,6 +5,7 @@ package app
 import (
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/collector"
 	"github.com/teescope/teescope/internal/agent/collector/build"
@@ -17,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/collector/teehost"
 	"github.com/teescope/teescope/internal/agent/ondemand"
+	"github.com/teescope/teescope/internal/agent/profiling/continuous"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
@@ -57,10 +59,22 @@ func newMachine(proc string) machine {
 // at returns the path of a file of the machine.
 func (m machine) at(path string) string { return filepath.Join(m.root, path) }
 
-// agentCollectors lists the agent's collectors, sorted by name. To add a collector, add its line here. Two are also
-// returned by themselves: the collector of system metrics knows when the start is over and which processes a workload
-// has, and the backend of the enclave boundary knows which capabilities it still needs. The names of pods are a service of their own, which must be initialised first.
-func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend, *pods.Names) {
+// debugFiles is the directory of debug files that distributions use.
+const debugFiles = "usr/lib/debug"
+
+// watching is what an agent measures with. Some collectors are also here by themselves: the collector of system metrics knows
+// when the start is over and which processes a workload has, and the backend of the enclave boundary knows which capabilities it
+// still needs.
+type watching struct {
+	collectors []collector.Collector // sorted by name
+	system     *system.Collector
+	boundary   *boundary.Backend
+	profiles   *continuous.Profiler
+	pods       *pods.Names // a service of its own, which must be initialised first
+}
+
+// agentCollectors lists the agent's collectors. To add a collector, add its line here.
+func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) watching {
 	machine := newMachine("/proc")
 	roots := machine.roots
 	names := pods.New(machine.at("var/log/pods"))
@@ -72,9 +86,16 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		File: c.Probes.File, Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Root: machine.root,
 		MaxWorkloads: c.Workloads.Max, Budget: c.Overhead.Budget, Pods: names.Complete, Log: log.With("part", "probes"),
 	})
+	profiles := continuous.New(continuous.Options{
+		Proc: hostfs.At(roots.Proc), Sys: hostfs.At(roots.Sys), Cgroup: machine.cgroup, Debug: machine.at(debugFiles), Reads: reads,
+		Always: c.Profiles.Enabled, OnDemand: c.Control.Enabled, Log: log.With("part", "profiles"),
+	})
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time, OnDemand: c.Control.Enabled,
-		Budget: c.Overhead.Budget, Others: own.Spent,
+		Budget: c.Overhead.Budget, Others: func(relative float64) (program, path time.Duration) {
+			program, path = own.Spent(relative)
+			return program + profiles.Spent(), path
+		},
 		Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Detector: detector, Reads: reads, Pods: names.Complete,
 		Log: log.With("part", "system"),
 	})
@@ -92,7 +113,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 			return calls
 		},
 	})
-	return []collector.Collector{
+	return watching{[]collector.Collector{
 		clock.New(log.With("part", "clock")),
 		container.New(container.Options{
 			Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup,
@@ -101,11 +122,12 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		}),
 		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net, Confidential: tee.GuestOf(roots).IsTEE()}),
 		processreads.New(reads),
+		profiles,
 		settings.New(settings.Options{Proc: roots.Proc, Reads: reads, Names: c.Workloads.Settings, Mains: mains(sys)}),
 		sys,
 		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names)...),
 		own,
-	}, sys, edge, names
+	}, sys, edge, profiles, names}
 }
 
 // mains returns the main processes of workloads.
@@ -121,16 +143,20 @@ func mains(sys *system.Collector) func() []settings.Main {
 }
 
 // onDemand returns what switches measuring on and off while the agent runs.
-func onDemand(c *config.Config, machine string, log *slog.Logger, sys *system.Collector, edge *boundary.Backend) *ondemand.Control {
+func onDemand(c *config.Config, machine string, log *slog.Logger, with watching) *ondemand.Control {
 	return ondemand.New(ondemand.Options{
 		Allowed: c.Control.Enabled, Longest: c.Control.MaxDuration, Machine: machine, Log: log.With("part", "control"),
 		Apply: func(s ondemand.State) {
-			edge.Demands.Set(s.Watch)
-			sys.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact})
+			with.boundary.Demands.Set(s.Watch)
+			with.profiles.Demand(s.Profile)
+			with.system.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact})
 		},
 		Lacks: func(k ondemand.Kind) error {
-			if k == ondemand.Timing {
-				return sys.Demands().TimesCalls()
+			switch k {
+			case ondemand.Timing:
+				return with.system.Demands().TimesCalls()
+			case ondemand.Profile:
+				return with.profiles.Lacks()
 			}
 			return nil
 		},
@@ -154,7 +180,7 @@ func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Po
 // Descriptions lists every family that teescope exports. It loads nothing into the kernel: docs/user/metrics.md is
 // generated from it.
 func Descriptions() []*metric.Desc {
-	all, _, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
+	all := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil).collectors
 	all = append([]collector.Collector{
 		build.New(build.Info{}), ondemand.New(ondemand.Options{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
 		prom.NewTargets(nil),

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Unknown is how a frame without a name is shown and written.
@@ -115,7 +116,9 @@ type Profile struct {
 	Frames    []Frame
 	LabelSets [][]Label // sorted by key; the first is empty
 	Samples   []Sample
-	Notes     []string // what a reader of figures must know, such as samples that the kernel lost
+	Began     time.Time     // when the recording began; zero if unknown
+	Lasted    time.Duration // how long it took; 0 if unknown
+	Notes     []string      // what a reader of figures must know, such as samples that the kernel lost
 }
 
 // Label returns the value of a label of a sample, or "".

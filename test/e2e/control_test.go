@@ -28,6 +28,47 @@ func (s *teescope) switchedOn(t *testing.T, args ...string) string {
 	return id
 }
 
+// profiles requires that samples are taken while that is switched on and not after it, and that the server keeps a profile of a
+// program that uses a CPU and of no other one if that is asked for.
+func (s *teescope) profiles(t *testing.T) {
+	t.Helper()
+	frequency := func(want float64) {
+		eventually(t, 20*time.Second, "another frequency of samples", func() error {
+			if got := s.scrape(t).sum("teescope_profile_frequency_hertz"); got != want {
+				return fmt.Errorf("it is %v, not %v: %s", got, want, s.log.String())
+			}
+			return nil
+		})
+	}
+	frequency(0)
+	busy := background(t, copyTo(t, "/bin/sh", "e2esampled"), "-c", "while :; do :; done")
+	id := s.switchedOn(t, "profile", "--for", "1h")
+	frequency(99)
+	before := s.scrape(t).sum("teescope_profile_samples_total", "outcome", "taken")
+	eventually(t, testLimit, "samples", func() error {
+		if n := s.scrape(t).sum("teescope_profile_samples_total", "outcome", "taken") - before; n < 50 {
+			return fmt.Errorf("there are %v", n)
+		}
+		return nil
+	})
+	run(t, binary, "control", "end", id, "--server", s.addr)
+	frequency(0)
+	_ = busy.cmd.Process.Kill() // it may have ended
+	eventually(t, testLimit, "a profile", func() error {
+		const query = "/api/profiles/merged?format=folded&label=process:e2esampled"
+		body, err := get("http://" + s.addr + query)
+		if err != nil || !strings.HasPrefix(body, "e2esampled;") {
+			return fmt.Errorf("%.300s, %v", body, err)
+		}
+		for line := range strings.Lines(body) {
+			if !strings.HasPrefix(line, "e2esampled;") {
+				t.Errorf("a stack of another program: %s", line)
+			}
+		}
+		return nil
+	})
+}
+
 // TestControlWhileItRuns switches watching on and off by request, and timing on until its time, in an agent that is another
 // process than the server. The program says how many calls it makes.
 func TestControlWhileItRuns(t *testing.T) {
@@ -79,6 +120,7 @@ func TestControlWhileItRuns(t *testing.T) {
 		t.Errorf("%v failed calls of openat, want 50", got)
 	}
 	u.distributes(t)
+	u.profiles(t)
 	run(t, binary, "control", "end", clock, "--server", u.addr)
 	run(t, binary, "control", "end", id, "--server", u.addr)
 	eventually(t, testLimit, "the end of watching", func() error {

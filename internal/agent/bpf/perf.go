@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -53,6 +54,20 @@ func (o *Object) FollowCPUs(program string, online []int) error {
 		return fmt.Errorf("following the CPUs of %s: %w", program, ErrNotProbe)
 	}
 	return events.follow(online)
+}
+
+// SetFrequency changes how often the counter of a program runs it, in times a second and CPU. 0 stops the counter. The
+// counter must have a frequency, and the change needs no privilege.
+func SetFrequency(o *Object, program string, hertz int) error {
+	events := o.counters[program]
+	if events == nil {
+		return fmt.Errorf("setting the frequency of %s: %w", program, ErrNotProbe)
+	}
+	var errs []error
+	for _, event := range events.events {
+		errs = append(errs, event.(*eventLink).setFrequency(uint64(hertz)))
+	}
+	return errors.Join(errs...)
 }
 
 // perCPU is an event that is opened on each CPU that is on line.
@@ -125,7 +140,7 @@ func attachAt(address uint64, prog *ebpf.Program, returns bool) (io.Closer, erro
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("attaching to a kprobe: %w", err), unix.Close(fd))
 	}
-	return &eventLink{l, fd}, nil
+	return &eventLink{Link: l, fd: fd}, nil
 }
 
 // scanFile reads one value of a file of sysfs.
@@ -144,6 +159,32 @@ func scanFile(path, format string, value any) error {
 type eventLink struct {
 	link.Link
 	fd int
+	// hasPeriod says that the kernel turned the frequency into a period in nanoseconds when the event was opened, as it does for
+	// its clocks (perf_swevent_init_hrtimer in kernel/events/core.c). Setting a frequency would then set a period of as many
+	// nanoseconds.
+	hasPeriod bool
+}
+
+// setFrequency changes how often the event overflows. 0 disables it.
+func (l *eventLink) setFrequency(hertz uint64) error {
+	if hertz == 0 {
+		if err := unix.IoctlSetInt(l.fd, unix.PERF_EVENT_IOC_DISABLE, 0); err != nil {
+			return fmt.Errorf("stopping a counter: %w", err)
+		}
+		return nil
+	}
+	value := hertz
+	if l.hasPeriod {
+		value = uint64(time.Second) / hertz
+	}
+	// The kernel reads the number from memory.
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l.fd), unix.PERF_EVENT_IOC_PERIOD, uintptr(unsafe.Pointer(&value))); errno != 0 {
+		return fmt.Errorf("setting the frequency of a counter: %w", errno)
+	}
+	if err := unix.IoctlSetInt(l.fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
+		return fmt.Errorf("starting a counter: %w", err)
+	}
+	return nil
 }
 
 // Close detaches the program and closes the event.
@@ -166,5 +207,5 @@ func attachCounter(prog *ebpf.Program, c Counter, cpu int) (io.Closer, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("attaching to the counter on CPU %d: %w", cpu, err)
 	}
-	return closerFunc(func() error { return errors.Join(l.Close(), unix.Close(fd)) }), nil
+	return &eventLink{Link: l, fd: fd, hasPeriod: c.Type == unix.PERF_TYPE_SOFTWARE}, nil
 }

@@ -34,7 +34,7 @@ func newFamilies() families {
 	return families{
 		active: own(metric.Desc{
 			Name: "teescope_control_active", Kind: metric.Gauge, Unit: "changes", Labels: []string{"kind"},
-			Help: "Number of changes that are on now, besides the configuration: watch, timing or exact.",
+			Help: "Number of changes that are on now, besides the configuration: watch, timing, exact or profile.",
 		}),
 		changes: own(metric.Desc{
 			Name: "teescope_control_changes_total", Kind: metric.Counter, Unit: "changes", Labels: []string{"kind", "event"},

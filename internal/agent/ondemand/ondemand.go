@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ondemand switches more measuring on while the agent runs, for a limited time: watching of processes, timing, and
-// exact counting.
+// Package ondemand switches more measuring on while the agent runs, for a limited time: watching of processes, timing,
+// exact counting, and more samples of stacks.
 //
 // What is switched on adds to the configuration and is kept in memory only, so a restart returns to the configuration. The
 // package refuses to know how anything is measured: it tells one function what is on.
@@ -28,12 +28,13 @@ type Kind string
 
 // The kinds. They are label values.
 const (
-	Watch  Kind = "watch"  // measures each process that matches a rule, as the key watch does
-	Timing Kind = "timing" // measures the time of system calls, as the key syscalls.time does
-	Exact  Kind = "exact"  // counts all events at any cost, as overhead.budget: 100% does
+	Watch   Kind = "watch"   // measures each process that matches a rule, as the key watch does
+	Timing  Kind = "timing"  // measures the time of system calls, as the key syscalls.time does
+	Profile Kind = "profile" // samples stacks more often, 99 times a second and CPU
+	Exact   Kind = "exact"   // counts all events at any cost, as overhead.budget: 100% does
 )
 
-func kinds() []Kind { return []Kind{Watch, Timing, Exact} }
+func kinds() []Kind { return []Kind{Watch, Timing, Exact, Profile} }
 
 const (
 	// MaxChanges is the maximum number of changes that are on at the same time.
@@ -51,6 +52,7 @@ const (
 type State struct {
 	Watch         []watch.Rule // sorted by text, without duplicates
 	Timing, Exact bool
+	Profile       bool
 }
 
 // Options configure a Control.
@@ -153,7 +155,7 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 	case !c.opts.Allowed:
 		return errNotAllowed
 	case !slices.Contains(kinds(), kind):
-		return fmt.Errorf("kind %.40q: use one of %s, %s, %s", kind, Watch, Timing, Exact)
+		return fmt.Errorf("kind %.40q: use one of %s, %s, %s, %s", kind, Watch, Timing, Exact, Profile)
 	case kind == Watch && rule == "":
 		return errors.New("a watch needs a rule, for example comm=redis-server")
 	case kind != Watch && rule != "":
@@ -282,6 +284,8 @@ func stateOf(on []change) (s State) {
 			s.Timing = true
 		case Exact:
 			s.Exact = true
+		case Profile:
+			s.Profile = true
 		}
 	}
 	slices.SortFunc(s.Watch, func(a, b watch.Rule) int { return cmp.Compare(a.String(), b.String()) })

@@ -152,8 +152,8 @@ func TestEachChangeEndsAtItsTime(t *testing.T) {
 		if got := strings.Join(to.all(), "\n"); got != strings.Join(want, "\n") {
 			t.Errorf("applied:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 		}
-		if got, want := samples(t, c), "active exact 0, active timing 0, active watch 0, "+
-			"exact begun 1, exact ended 1, exact expired 0, exact refused 0, timing begun 1, timing ended 0, timing expired 1, timing refused 0, "+
+		if got, want := samples(t, c), "active exact 0, active profile 0, active timing 0, active watch 0, "+
+			"exact begun 1, exact ended 1, exact expired 0, exact refused 0, profile begun 0, profile ended 0, profile expired 0, profile refused 0, timing begun 1, timing ended 0, timing expired 1, timing refused 0, "+
 			"watch begun 3, watch ended 0, watch expired 3, watch refused 0"; got != want {
 			t.Errorf("metrics: %s\nwant: %s", got, want)
 		}

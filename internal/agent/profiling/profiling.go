@@ -10,6 +10,7 @@ package profiling
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -69,6 +70,7 @@ type Options struct {
 	Event     Event // empty: Cycles, or Clock on a machine without a PMU
 	Every     int   // an event that is none of a counter is sampled with the probability 1/Every; 0 is 1
 	Unwind    bool  // stacks by tables for the processes that have some (SetCode), if the kernel can
+	Rows      int   // of the tables; 0 is MaxRows. One has 8 bytes
 	Ancestor  int   // process whose descendants are marked; 0 for none
 	Sys       hostfs.Root
 }
@@ -173,7 +175,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 	s.unwinds = o.Unwind && bpf.CanWalkStacks()
 	errs = append(errs, s.object.SetConstant("unwinds", s.unwinds))
 	if s.unwinds {
-		errs = append(errs, s.object.Resize("rows", MaxRows))
+		errs = append(errs, s.object.Resize("rows", cmp.Or(o.Rows, MaxRows)))
 	} else {
 		errs = append(errs, s.object.Resize("unwound", 1))
 	}
@@ -240,6 +242,15 @@ func (s *Sampler) FollowCPUs() error {
 		return err
 	}
 	return s.object.FollowCPUs(program, online)
+}
+
+// SetFrequency changes the number of samples per second and CPU of a counter. 0 takes none until the next call. It needs no
+// privilege.
+func (s *Sampler) SetFrequency(hertz int) error {
+	if hertz < 0 || hertz > MaxFrequency {
+		return fmt.Errorf("%d samples per second: use 0 to %d", hertz, MaxFrequency)
+	}
+	return bpf.SetFrequency(s.object, program, hertz)
 }
 
 // Stop takes no more samples. Those that were taken can still be drained.

@@ -2,7 +2,11 @@
 
 package profiling
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"os"
+)
 
 // Limits of tables for unwinding.
 const (
@@ -34,6 +38,14 @@ func (s *Sampler) SetCode(p Process, all []Code) error {
 		value.Code[i] = code{Start: c.Start, End: c.End, Bias: c.Bias, First: uint32(c.First), Rows: uint32(c.N)}
 	}
 	return s.object.Map("unwound").Put(keyOf(p), &value)
+}
+
+// Forget removes the code of a process, whose stacks are found by frame pointers from then on.
+func (s *Sampler) Forget(p Process) error {
+	if err := s.object.Map("unwound").Delete(keyOf(p)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forgetting the code of process %d: %w", p.PID, err)
+	}
+	return nil
 }
 
 func keyOf(p Process) processKey {

@@ -58,6 +58,7 @@ type Config struct {
 	Overhead          Overhead
 	Probes            Probes
 	Control           Control
+	Profiles          Profiles
 	Transitions       Transitions
 	Memory            Memory
 	Analysis          Analysis

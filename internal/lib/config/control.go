@@ -16,7 +16,7 @@ type Control struct {
 func controlEnabledKey() *key {
 	return &key{
 		name: "control.enabled", commands: Up | Agent, kind: "bool",
-		usage: "let \"teescope control\" and the API switch watching, timing and exact counting on for a limited time (needs memory)",
+		usage: "let \"teescope control\" and the API switch watching, timing, exact counting and profiles on for a limited time (needs memory)",
 		def:   constant("false"),
 		set: one(func(c *Config, s string) (err error) {
 			c.Control.Enabled, err = parseBool(s)

@@ -163,6 +163,7 @@ func mainKeys() []*key {
 		transitionsBudgetKey(),
 		transitionsCostKey(),
 		controlEnabledKey(), controlMaxDurationKey(),
+		profilesEnabledKey(),
 		{
 			name: "memory.limit", commands: Up | Server, kind: "size",
 			usage: "memory limit of the process; near it queries and new series are refused; 0 means no limit",

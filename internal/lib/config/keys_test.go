@@ -158,8 +158,9 @@ var tries = map[string]struct {
 			"-4us":    `"-4us" is neither a time nor a range: use for example 4us or 3us-5us`,
 		},
 	},
-	"probes.file":     {[]string{"probes.yaml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
-	"control.enabled": {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"probes.file":      {[]string{"probes.yaml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"profiles.enabled": {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"control.enabled":  {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"control.max-duration": {[]string{"1s", "1h", "1d"}, map[string]string{
 		"0s": "0s is out of range: use 1s to 1d", "25h": "25h is out of range: use 1s to 1d", "10": `"10" has no unit: use for example 10s`,
 	}},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	pprof "github.com/google/pprof/profile"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -131,6 +132,10 @@ func convert(from *pprof.Profile, limits profile.Limits) (*profile.Profile, erro
 		}
 	}
 	p := b.Profile()
+	p.Lasted = max(time.Duration(from.DurationNanos), 0)
+	if from.TimeNanos > 0 {
+		p.Began = time.Unix(0, from.TimeNanos)
+	}
 	p.Notes = p.Notes[:min(len(p.Notes), maxNotes)]
 	if i := slices.IndexFunc(values, func(t profile.ValueType) bool { return t.Type == from.DefaultSampleType }); i >= 0 {
 		p.Main = i

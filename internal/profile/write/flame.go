@@ -163,21 +163,26 @@ func caption(p *profile.Profile, least int64) string {
 	}, p.Notes), "; ")
 }
 
-// writeHTML writes a page with the graph, which a click zooms and a field searches. Its policy allows nothing but its own
-// style and script.
-func writeHTML(w io.Writer, p *profile.Profile, title string) error {
-	css := style + pageStyle
+// Policy is the content security policy of a page that writeHTML writes: nothing but its own style and script.
+func Policy() string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
 		return base64.StdEncoding.EncodeToString(sum[:])
 	}
+	return fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'", hash(style+pageStyle), hash(script))
+}
+
+// writeHTML writes a page with the graph, which a click zooms and a field searches. Its policy allows nothing but its own
+// style and script.
+func writeHTML(w io.Writer, p *profile.Profile, title string) error {
+	css := style + pageStyle
 	if _, err := fmt.Fprintf(w, `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="%s">
 <meta name="viewport" content="width=device-width"><title>%s</title>
 <style>%s</style></head><body>
 <p><label>Search <input id="search" type="search" autocomplete="off"></label><button id="reset" type="button">Show all</button> <span id="found" role="status"></span></p>
-`, hash(css), hash(script), text.HTML(title), css); err != nil {
+`, Policy(), text.HTML(title), css); err != nil {
 		return err
 	}
 	if err := graph(w, p, title, ""); err != nil {

@@ -73,7 +73,10 @@ func (f Format) Write(w io.Writer, p *profile.Profile, title string) error {
 
 // writePprof writes all values and labels. Libraries become mappings without addresses.
 func writePprof(w io.Writer, p *profile.Profile, title string) error {
-	out := &pprof.Profile{DefaultSampleType: p.Values[p.Main].Type, Comments: []string{title}}
+	out := &pprof.Profile{DefaultSampleType: p.Values[p.Main].Type, Comments: []string{title}, DurationNanos: int64(p.Lasted)}
+	if !p.Began.IsZero() {
+		out.TimeNanos = p.Began.UnixNano()
+	}
 	for _, n := range p.Notes {
 		out.Comments = append(out.Comments, profile.NoteComment+n)
 	}

@@ -73,7 +73,7 @@ func readQuestion(in url.Values, now time.Time) (q history.Question, err error) 
 	}
 	q = history.Question{To: now, Rule: in.Get("rule"), Workload: in.Get("workload"), Instance: in.Get("instance")}
 	if s := in.Get("to"); s != "" {
-		if q.To, err = parseTime("to", s); err != nil {
+		if q.To, err = jsonapi.Time("to", s); err != nil {
 			return q, err
 		}
 	}
@@ -83,7 +83,7 @@ func readQuestion(in url.Values, now time.Time) (q history.Question, err error) 
 	case from != "" && since != "":
 		return q, fmt.Errorf("from and since exclude each other")
 	case from != "":
-		if q.From, err = parseTime("from", from); err != nil {
+		if q.From, err = jsonapi.Time("from", from); err != nil {
 			return q, err
 		}
 	case since != "":

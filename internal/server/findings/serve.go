@@ -5,10 +5,8 @@ package findings
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
@@ -21,9 +19,6 @@ const (
 	maxListed = 200
 	// patience is how long a request waits for the analysis of another request.
 	patience = 10 * time.Second
-	// maxAhead is how far a requested time may be in the future, because of the client's clock or the end of a time
-	// range. A later time is a mistake, such as a wrong unit.
-	maxAhead = time.Hour
 )
 
 // newRoutes returns the handlers of /api/findings and the paths below it.
@@ -75,7 +70,7 @@ func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report rende
 	}
 	at := now
 	if text != "" {
-		if at, err = parseTime("at", text); err != nil {
+		if at, err = jsonapi.Time("at", text); err != nil {
 			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 			return report, now, false
 		}
@@ -124,23 +119,4 @@ func (a *Analyst) date(found []analysis.Finding) {
 			}
 		}
 	}
-}
-
-// parseTime parses the time of a parameter, now at the latest. It refuses times outside the range of databases, for which arithmetic
-// could overflow.
-func parseTime(name, text string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if seconds, e := strconv.ParseFloat(text, 64); e == nil && !math.IsNaN(seconds) && math.Abs(seconds) < 1e11 {
-		at, err = time.UnixMilli(int64(seconds*1000)), nil
-	}
-	now := time.Now()
-	switch {
-	case err != nil:
-		return time.Time{}, fmt.Errorf("%s=%.40q is not a time: use for example 2026-01-02T15:04:05Z, or seconds since 1970", name, text)
-	case at.Before(time.Unix(0, 0)), at.After(now.Add(maxAhead)):
-		return time.Time{}, fmt.Errorf("%s=%s is before 1970 or in the future", name, at.UTC().Format(time.RFC3339))
-	case at.After(now):
-		return now, nil
-	}
-	return at, nil
 }

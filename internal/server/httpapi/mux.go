@@ -37,6 +37,13 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 			}
 		}
 	}
+	if s.opts.NextProfile != nil {
+		mux.Handle("GET /api/profiles/next", s.whenReady(s.opts.NextProfile))
+	}
+	if s.opts.Profiles != nil {
+		mux.Handle("GET /api/profiles", s.whenReady(s.opts.Profiles))
+		mux.Handle("GET /api/profiles/", s.whenReady(s.opts.Profiles))
+	}
 	if s.opts.Findings != nil {
 		mux.Handle("/api/findings", s.whenReady(s.opts.Findings))
 		mux.Handle("/api/findings/", s.whenReady(s.opts.Findings))

@@ -21,19 +21,22 @@ import (
 
 // Options configure a [Server]. The paths of a nil handler answer 404.
 type Options struct {
-	Listen   string // host:port, or unix:PATH
-	Page     fs.FS  // the built page, index.html at its root
-	Metrics  prometheus.Gatherer
-	Threads  http.Handler // threads of one workload, for teescope top
-	Control  http.Handler // what is switched on while it runs: /api/control and below
-	Findings http.Handler // of the analysis: /api/findings and below, /api/operations
-	API      http.Handler // everything below /api/v1
-	Panels   http.Handler // the page's panels for Grafana, by {id}
-	Own      http.Handler // the dashboards that users keep
-	Runs     http.Handler // the runs that users have pushed; it bounds bodies itself
-	Runbooks fs.FS        // one page for each alert, *.md
-	Families http.Handler // the documentation of a metric, by {name}
-	Ready    func() error // returns nil when all services are ready, else the reason
+	Listen  string // host:port, or unix:PATH
+	Page    fs.FS  // the built page, index.html at its root
+	Metrics prometheus.Gatherer
+	Threads http.Handler // threads of one workload, for teescope top
+	Control http.Handler // what is switched on while it runs: /api/control and below
+	// NextProfile is the next profile of an agent: /api/profiles/next. Profiles are those that a server keeps: /api/profiles and
+	// below.
+	NextProfile, Profiles http.Handler
+	Findings              http.Handler // of the analysis: /api/findings and below, /api/operations
+	API                   http.Handler // everything below /api/v1
+	Panels                http.Handler // the page's panels for Grafana, by {id}
+	Own                   http.Handler // the dashboards that users keep
+	Runs                  http.Handler // the runs that users have pushed; it bounds bodies itself
+	Runbooks              fs.FS        // one page for each alert, *.md
+	Families              http.Handler // the documentation of a metric, by {name}
+	Ready                 func() error // returns nil when all services are ready, else the reason
 	// Works returns why a program that is ready does not do its work, for /-/ready. Pages and metrics are still served.
 	Works func() error
 	// Hangs returns what has stopped, for /-/healthy.

@@ -62,13 +62,24 @@ func New(dial func(context.Context) (net.Conn, error)) *Agent {
 	return &Agent{&http.Client{Timeout: maxTime, Transport: over(maxConns)}, over(maxClients)}
 }
 
+// answer is an answer of the agent, which has no body if there was nothing to say.
+type answer struct {
+	body   []byte
+	header http.Header
+}
+
 // get returns the body of an answer.
 func (a *Agent) get(ctx context.Context, path, accept string) ([]byte, error) {
+	got, err := a.do(ctx, path, accept)
+	return got.body, err
+}
+
+func (a *Agent) do(ctx context.Context, path, accept string) (got answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
 	if err != nil {
-		return nil, err
+		return got, err
 	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
@@ -79,24 +90,37 @@ func (a *Agent) get(ctx context.Context, path, accept string) ([]byte, error) {
 		if errors.As(err, &of) {
 			err = of.Err // without the address, which means nothing to a user
 		}
-		return nil, fmt.Errorf("asking the agent: %w", err)
+		return got, fmt.Errorf("asking the agent: %w", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxText+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading the agent's answer: %w", err)
+		return got, fmt.Errorf("reading the agent's answer: %w", err)
 	case len(body) > maxText:
-		return nil, fmt.Errorf("reading the agent's answer: it is larger than %d MiB", maxText>>20)
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("asking the agent: %s: %s", resp.Status, bytes.TrimSpace(body))
+		return got, fmt.Errorf("reading the agent's answer: it is larger than %d MiB", maxText>>20)
+	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent:
+		return got, fmt.Errorf("asking the agent: %s: %s", resp.Status, bytes.TrimSpace(body))
 	}
-	return body, nil
+	return answer{body, resp.Header}, nil
 }
 
 // Threads returns what the agent answers about the threads of a workload, as JSON.
 func (a *Agent) Threads(ctx context.Context, workload string) ([]byte, error) {
 	return a.get(ctx, "/api/top/threads?workload="+url.QueryEscape(workload), "")
+}
+
+// profileHeader has the name of a profile, with which the next one is asked for.
+const profileHeader = "Teescope-Profile"
+
+// NextProfile returns the oldest profile of the agent that is newer than the named one, and its name, or no data if there is
+// none. With an empty name it is the oldest one that the agent has.
+func (a *Agent) NextProfile(ctx context.Context, after string) (data []byte, name string, err error) {
+	resp, err := a.do(ctx, "/api/profiles/next?after="+url.QueryEscape(after), "")
+	if err != nil {
+		return nil, "", err
+	}
+	return resp.body, resp.header.Get(profileHeader), nil
 }
 
 // maxHealth is the maximum time of an answer about the agent's health.

@@ -5,7 +5,7 @@ import { type Decoder, flag, list, number, shape, text, withDefault } from "./va
 
 export interface Change {
   id: string;
-  /** What is measured: watch, timing or exact. */
+  /** What is measured: watch, timing, exact or profile. */
   kind: string;
   /** The rule of a watch, or "". */
   rule: string;

@@ -7,6 +7,7 @@ import type { Change } from "../api/control";
 import { useSession } from "../lib/session";
 import { formatClock, formatSpan, zoneName } from "../lib/time";
 import { claimed, stated } from "../lib/words";
+import { useShown } from "../panels/use-data";
 import { useControl } from "./use-control";
 import { switchesRefusal } from "./workload-facts";
 
@@ -18,6 +19,7 @@ const KINDS: readonly { kind: string; title: string; about: string }[] = [
   { kind: "watch", title: "Watch", about: "Counts each process of this workload by itself, with the errors of its calls" },
   { kind: "timing", title: "Time calls", about: "Measures the time in system calls, for all workloads of the machine" },
   { kind: "exact", title: "Count exactly", about: "Counts every event of the machine, at any cost" },
+  { kind: "profile", title: "Profile", about: "Samples the code of all processes, 99 times a second and CPU" },
 ];
 
 export function Switches({ name, node }: { name: string; node: string }) {
@@ -44,8 +46,23 @@ export function Switches({ name, node }: { name: string; node: string }) {
           ))}
         </ul>
       )}
+      {value && <FlameLink name={name} />}
       <p role="status">{done}</p>
     </section>
+  );
+}
+
+/** Leads to the code that took the CPU time of the shown time range. The server draws it. */
+function FlameLink({ name }: { name: string }) {
+  const { interval } = useShown();
+  const of = new URLSearchParams({ format: "html", workload: name, start: String(Math.floor(interval.from)), end: String(Math.ceil(interval.to)) });
+  return (
+    <p class="page-note">
+      <a href={`api/profiles/merged?${of.toString()}`} target="_blank" rel="noopener">
+        Flame graph of its code
+      </a>{" "}
+      in this time range, if profiles were taken.
+    </p>
   );
 }
 

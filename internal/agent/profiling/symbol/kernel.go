@@ -4,7 +4,11 @@ package symbol
 
 import (
 	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
@@ -19,9 +23,25 @@ func (t *Table) kernelBuildID() string {
 	return symbols.BuildID(notes, binary.NativeEndian)
 }
 
+// readKallsyms reads the kernel's list. Who opened it decides whether it has addresses, so it was opened with the privileges of
+// the start.
+func (t *Table) readKallsyms() ([]byte, error) {
+	if t.kallsyms == nil {
+		return nil, os.ErrNotExist
+	}
+	if _, err := t.kallsyms.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(t.kallsyms, maxKallsyms+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
+	}
+	return hostfs.WholeLines(data, maxKallsyms), nil
+}
+
 // resolveKernel finds the names of addresses in the kernel and its modules, and of eBPF programs.
 func (t *Table) resolveKernel(list []int, locations []Location, names []Name) {
-	data, err := t.Proc.ReadLines(maxKallsyms, "kallsyms")
+	data, err := t.readKallsyms()
 	var all []uint64
 	for _, i := range list {
 		all = append(all, locations[i].Address)

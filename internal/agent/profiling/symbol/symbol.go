@@ -61,6 +61,8 @@ type Options struct {
 	Debug  string      // directory of debug files, which has a folder .build-id
 	Reads  *reader.Pool
 	Watch  []watch.Rule
+	// Remember keeps the names that were found in files and in the kernel, so that the next Resolve need not read these again.
+	Remember bool
 }
 
 // Table knows processes, their mappings and files.
@@ -74,6 +76,8 @@ type Table struct {
 	own       *file // the vDSO of this process
 	ownSize   uint64
 	kernel    *Mapping
+	kallsyms  *os.File // nil if it cannot be read
+	known     map[namedKey]Name
 }
 
 // New returns an empty table.
@@ -83,6 +87,7 @@ func New(o Options) *Table {
 	}
 	t.kernel = &Mapping{End: ^uint64(0), Path: Kernel, kind: ofKernel, BuildID: t.kernelBuildID()}
 	t.own, t.ownSize = ownVDSO(o.Proc.Self())
+	t.kallsyms, _ = os.Open(o.Proc.Path("kallsyms")) // none: kernel addresses have no names
 	return t
 }
 
@@ -96,6 +101,9 @@ func (t *Table) Close() error {
 		if p.root != nil {
 			errs = append(errs, p.root.Close())
 		}
+	}
+	if t.kallsyms != nil {
+		errs = append(errs, t.kallsyms.Close())
 	}
 	t.files, t.processes = nil, nil
 	return errors.Join(errs...)
@@ -335,7 +343,10 @@ func (t *Table) Resolve(locations []Location) []Name {
 	files, programs := map[*file][]int{}, map[*Process][]int{}
 	var kernel []int
 	for i, l := range locations {
+		name, remembered := t.recall(l)
 		switch m := l.Mapping; {
+		case remembered:
+			names[i] = name
 		case m == nil:
 			names[i].Reason = cmp.Or(l.Process.reason, Unmapped)
 		case m.kind == ofKernel:
@@ -358,7 +369,10 @@ func (t *Table) Resolve(locations []Location) []Name {
 		t.resolveKernel(kernel, locations, names)
 	}
 	for i := range names {
-		names[i].Function = symbols.Readable(names[i].System)
+		if names[i].Function == "" {
+			names[i].Function = symbols.Readable(names[i].System)
+		}
+		t.remember(locations[i], names[i])
 	}
 	return names
 }

@@ -6,6 +6,9 @@
 package unwind
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
@@ -73,6 +76,31 @@ func (t *Tables) Add(p *symbol.Process) error {
 		return nil
 	}
 	return t.sampler.SetCode(p.Process, all)
+}
+
+// maxPrograms is the number of files that are remembered.
+const maxPrograms = 4096
+
+// earned is the time for sections that each Prune gives back.
+const earned = 100 * time.Millisecond
+
+// Prune removes the tables of processes, and makes all tables anew when they are nearly full: rows of files that nobody runs any
+// more stay until then.
+func (t *Tables) Prune(gone []profiling.Process) error {
+	t.spent = max(t.spent-earned, 0)
+	if t.full || t.used > len(t.sampler.Rows())*3/4 || len(t.files) > maxPrograms {
+		gone = slices.Collect(maps.Keys(t.looks))
+		clear(t.files)
+		t.used, t.full = 0, false
+	}
+	var errs []error
+	for _, p := range gone {
+		if _, known := t.looks[p]; known {
+			errs = append(errs, t.sampler.Forget(p))
+			delete(t.looks, p)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // rows returns the rows of a file, which are made once.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package continuous
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A server gets each profile once and in order, also after the agent has started again, and finds the newest ones if it was away.
+func TestEachProfileIsFetchedOnce(t *testing.T) {
+	p := New(Options{Log: slog.New(slog.DiscardHandler)})
+	next := func(after string) (body, name string, status int) {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/profiles/next?after="+after, nil))
+		return w.Body.String(), w.Header().Get(Header), w.Code
+	}
+	if _, _, status := next(""); status != http.StatusNoContent {
+		t.Errorf("the status without a profile is %d", status)
+	}
+	for i := range maxWaiting + 3 {
+		p.profiles.add(fmt.Appendf(nil, "profile %d", i+1))
+	}
+	after := "another/99"
+	for i := range maxWaiting {
+		body, name, _ := next(after)
+		if want := fmt.Sprintf("profile %d", i+4); body != want {
+			t.Fatalf("got %q after %q, want %q", body, after, want)
+		}
+		after = name
+	}
+	if _, _, status := next(after); status != http.StatusNoContent || p.profiles.dropped != 3 {
+		t.Errorf("the status after the last one is %d, %d are dropped", status, p.profiles.dropped)
+	}
+	p.profiles.add(make([]byte, maxBytes+1))
+	if n := len(p.profiles.waiting); n != 0 || p.profiles.bytes != 0 {
+		t.Errorf("%d profiles of %d bytes wait, although one is larger than all may be", n, p.profiles.bytes)
+	}
+}
+
+// An agent that was not told to take samples says so, takes none, and has no metrics of them.
+func TestAnAgentTakesNoSamplesUnlessItIsTold(t *testing.T) {
+	p := New(Options{Log: slog.New(slog.DiscardHandler)})
+	if err := p.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p.Lacks() == nil || p.sampler != nil || p.wanted() != 0 {
+		t.Errorf("%v, %v", p.Lacks(), p.sampler)
+	}
+	if err := p.Collect(t.Context(), func(m prometheus.Metric) { t.Errorf("it has the sample %v", m.Desc()) }); err != nil {
+		t.Error(err)
+	}
+	if err := p.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The frequency is that of the configuration, unless more is demanded.
+func TestDemandedSamplesAreForAWhile(t *testing.T) {
+	for _, tt := range []struct {
+		always, demanded bool
+		want             int
+	}{{false, false, 0}, {true, false, Usual}, {false, true, Demanded}, {true, true, Demanded}} {
+		p := New(Options{Always: tt.always, OnDemand: true})
+		p.Demand(tt.demanded)
+		if got := p.wanted(); got != tt.want || len(p.changed) != map[bool]int{true: 1}[tt.demanded] {
+			t.Errorf("%+v: %d, and %d changes", tt, got, len(p.changed))
+		}
+	}
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package continuous
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Limits of the profiles that wait for a server. The oldest ones go first.
+const (
+	maxWaiting = 16
+	maxBytes   = 8 << 20
+)
+
+// Header names the profile of an answer: what to ask for the next one with.
+const Header = "Teescope-Profile"
+
+// waiting is a profile.
+type waiting struct {
+	number uint64
+	data   []byte
+}
+
+// ring keeps the last profiles. Its name changes with each start of the agent, which counts them anew.
+type ring struct {
+	name string
+
+	mu      sync.Mutex // protects the fields below
+	last    uint64     // number of the newest
+	waiting []waiting  // in ascending order
+	bytes   int
+	dropped uint64
+}
+
+func newRing() *ring { return &ring{name: rand.Text()[:8]} }
+
+// add keeps a profile. One that is larger than all may be is dropped.
+func (r *ring) add(data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	r.waiting = append(r.waiting, waiting{r.last, data})
+	r.bytes += len(data)
+	for len(r.waiting) > maxWaiting || r.bytes > maxBytes {
+		r.bytes -= len(r.waiting[0].data)
+		r.waiting = r.waiting[1:]
+		r.dropped++
+	}
+}
+
+// after returns the oldest profile that is newer than the named one, and its name. Names of another start are older than all.
+// What a client has seen is not needed any more, but another one may ask for it.
+func (r *ring) after(name string) (data []byte, its string) {
+	start, text, _ := strings.Cut(name, "/")
+	number, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || start != r.name {
+		number = 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.waiting {
+		if w.number > number {
+			return w.data, r.name + "/" + strconv.FormatUint(w.number, 10)
+		}
+	}
+	return nil, ""
+}
+
+// ServeHTTP answers GET /api/profiles/next?after=NAME with the next profile in pprof's format and its name in Header, or with
+// 204 if there is none yet.
+func (p *Profiler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, name := p.profiles.after(r.URL.Query().Get("after"))
+	if data == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set(Header, name)
+	_, _ = w.Write(data) // fails only when the client has gone
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/profile/write"
+)
+
+var epoch = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// minute is a profile of one minute: the workload web spends 3 n ns in work, and db n ns in scan.
+func minute(t *testing.T, at time.Time, n int64) []byte {
+	t.Helper()
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	for function, of := range map[string]struct {
+		workload string
+		by       int64
+	}{"work": {"web", 3}, "scan": {"db", 1}} {
+		f, err := b.Frame(profile.Frame{Function: function, Library: "/bin/" + of.workload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Add([]uint32{f}, []profile.Label{{Key: profile.Workload, Value: of.workload}}, 1, of.by*n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := b.Profile()
+	p.Began, p.Lasted = at, time.Minute
+	format, err := write.Choose("pprof", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := format.Write(&out, p, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// filled is a store with profiles of the first minutes of epoch, of which the nth has 10^n ns.
+func filled(t *testing.T, minutes int, change func(*Options)) *Store {
+	t.Helper()
+	o := Options{Dir: filepath.Join(t.TempDir(), "profiles"), RetentionTime: time.Hour, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&o)
+	}
+	s := New(o)
+	n := int64(1)
+	for i := range minutes {
+		if err := s.add(minute(t, epoch.Add(time.Duration(i)*time.Minute), n)); err != nil {
+			t.Fatal(err)
+		}
+		n *= 10
+	}
+	return s
+}
+
+func get(s *Store, query string) (int, string, http.Header) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, query, nil))
+	return w.Code, w.Body.String(), w.Header()
+}
+
+// at is a time of a query.
+func at(minutes float64) string { return fmt.Sprintf("%.0f", float64(epoch.Unix())+60*minutes) }
+
+// A query adds up the profiles that share time with it, and the samples that have all its labels.
+func TestProfilesAreAddedUpByTimeAndLabels(t *testing.T) {
+	s := filled(t, 3, nil)
+	for query, want := range map[string]string{
+		"start=" + at(0) + "&end=" + at(3):                                             "scan 111\nwork 333\n",
+		"start=" + at(1) + "&end=" + at(2):                                             "scan 10\nwork 30\n",
+		"start=" + at(1.5) + "&end=" + at(2.5):                                         "scan 110\nwork 330\n",
+		"start=" + at(0) + "&end=" + at(3) + "&workload=web":                           "work 333\n",
+		"start=" + at(0) + "&end=" + at(3) + "&label=workload:db":                      "scan 111\n",
+		"start=" + at(0) + "&end=" + at(1) + "&workload=web&label=workload:db":         "no profile has a sample",
+		"start=" + at(5) + "&end=" + at(6):                                             "no profile has a sample",
+		"start=" + at(2) + "&end=" + at(1):                                             "start is not before end",
+		"start=noon":                                                                   "is not a time",
+		"start=" + at(0) + "&end=" + at(3) + "&label=x":                                "use KEY:VALUE",
+		"start=" + at(0) + "&end=" + at(3) + strings.Repeat("&label=a:b", maxLabels+1): "more than 16 labels",
+	} {
+		status, body, _ := get(s, "/api/profiles/merged?format=folded&"+query)
+		if ok := strings.HasSuffix(want, "\n"); ok && (status != 200 || body != want) || !ok && (status == 200 || !strings.Contains(body, want)) {
+			t.Errorf("%s: %d %q, want %q", query, status, body, want)
+		}
+	}
+	if status, body, _ := get(s, "/api/profiles/merged?format=doc"); status != 400 {
+		t.Errorf("an unknown format: %d %s", status, body)
+	}
+	status, body, header := get(s, "/api/profiles/merged?format=html&start="+at(0)+"&end="+at(3))
+	if status != 200 || !strings.Contains(body, "<svg") || header.Get("Content-Security-Policy") != write.Policy() || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+		t.Errorf("the page: %d %v", status, header)
+	}
+	var kept Kept
+	_, body, _ = get(s, "/api/profiles?start="+at(0.5)+"&end="+at(2))
+	if err := json.Unmarshal([]byte(body), &kept); err != nil || kept.Profiles != 2 || !kept.First.Equal(epoch) || !kept.Last.Equal(epoch.Add(2*time.Minute)) {
+		t.Errorf("%s, %v", body, err)
+	}
+}
+
+// A store that starts again has the files of before, and no other ones.
+func TestProfilesAreFoundAgain(t *testing.T) {
+	s := filled(t, 3, nil)
+	for _, name := range []string{"notes.txt", "5-3.pb.gz", "1-2.pb.gz.new", "-1-2.pb.gz", "01-2.pb.gz"} {
+		if err := os.WriteFile(filepath.Join(s.opts.Dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := New(s.opts)
+	if err := again.Init(t.Context()); err != nil || len(again.entries) != 3 || again.entries[0] != s.entries[0] {
+		t.Errorf("%v: %v, want %v", err, again.entries, s.entries)
+	}
+	if err := again.add(minute(t, epoch, 1)); err != nil || len(again.entries) != 3 {
+		t.Errorf("%v: a profile that is there already is there twice: %v", err, again.entries)
+	}
+	if err := New(Options{Dir: filepath.Join(t.TempDir(), "none")}).Init(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Profiles are kept as long as the samples of the database, and take a tenth of its size.
+func TestOldProfilesAreRemoved(t *testing.T) {
+	s := filled(t, 3, nil)
+	s.prune(epoch.Add(time.Hour + 90*time.Second))
+	if len(s.entries) != 2 || len(files(t, s)) != 2 {
+		t.Errorf("kept %v, %q", s.entries, files(t, s))
+	}
+	s = filled(t, 3, nil)
+	s.most = s.entries[1].size + s.entries[2].size
+	s.prune(epoch)
+	if len(s.entries) != 2 || !s.entries[0].begin.Equal(epoch.Add(time.Minute)) || len(files(t, s)) != 2 {
+		t.Errorf("kept %v, %q", s.entries, files(t, s))
+	}
+	if s := New(Options{RetentionSize: 1000}); s.most != 100 {
+		t.Errorf("of 1000 bytes, %d are for profiles", s.most)
+	}
+}
+
+func files(t *testing.T, s *Store) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(s.opts.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		names = append(names, f.Name())
+	}
+	return names
+}
+
+// What the agent has is fetched in order. An error, and a profile that cannot be read, stop nothing.
+func TestProfilesOfTheAgentAreFetched(t *testing.T) {
+	data := [][]byte{minute(t, epoch, 1), []byte("no profile"), minute(t, epoch.Add(time.Minute), 1)}
+	var fails bool
+	s := filled(t, 0, func(o *Options) {
+		o.Next = func(_ context.Context, after string) ([]byte, string, error) {
+			n := len(after)
+			if fails || n >= len(data) {
+				return nil, "", map[bool]error{true: errors.New("the agent is away")}[fails]
+			}
+			return data[n], after + "x", nil
+		}
+	})
+	after, err := s.fetch(t.Context(), "")
+	if after != "xx" || err == nil || len(s.entries) != 1 {
+		t.Errorf("%q %v %v", after, err, s.entries)
+	}
+	fails = true
+	if after, err = s.fetch(t.Context(), after); after != "xx" || err == nil {
+		t.Errorf("%q %v", after, err)
+	}
+	fails = false
+	if after, err = s.fetch(t.Context(), after); after != "xxx" || err != nil || len(s.entries) != 2 {
+		t.Errorf("%q %v %v", after, err, s.entries)
+	}
+}

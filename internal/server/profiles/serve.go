@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/jsonapi"
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/profile/read"
+	"github.com/teescope/teescope/internal/profile/write"
+)
+
+const (
+	// usualRange is the time of a query that names none, up to now.
+	usualRange = time.Hour
+	// maxMerged is the number of profiles in a query: 12 hours.
+	maxMerged = 720
+	maxLabels = 16 // of a query
+	// patience is how long a query may take, and wait for another one.
+	patience = 30 * time.Second
+)
+
+func (s *Store) newRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/profiles", s.serveList)
+	mux.HandleFunc("GET /api/profiles/merged", s.serveMerged)
+	return mux
+}
+
+// ServeHTTP answers GET /api/profiles and /api/profiles/merged.
+func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
+
+// Kept is the answer to GET /api/profiles: the profiles that share time with the asked interval.
+type Kept struct {
+	Profiles int       `json:"profiles"`
+	Bytes    int64     `json:"bytes"`
+	First    time.Time `json:"first,omitzero"` // beginning of the first one
+	Last     time.Time `json:"last,omitzero"`  // end of the last one
+	Limit    int64     `json:"limit_bytes"`    // for all that are kept
+}
+
+func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
+	start, end, err := interval(r.URL.Query(), "")
+	if err != nil {
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
+		return
+	}
+	k := Kept{Limit: s.most}
+	for _, e := range s.between(start, end) {
+		if k.Profiles == 0 {
+			k.First = e.begin.UTC()
+		}
+		if e.end.After(k.Last) {
+			k.Last = e.end.UTC()
+		}
+		k.Profiles, k.Bytes = k.Profiles+1, k.Bytes+e.size
+	}
+	jsonapi.Answer(w, k)
+}
+
+// interval reads the parameters start and end, with a prefix. Without both it is the last hour.
+func interval(q url.Values, prefix string) (start, end time.Time, err error) {
+	end = time.Now()
+	if v := q.Get(prefix + "end"); v != "" {
+		if end, err = jsonapi.Time(prefix+"end", v); err != nil {
+			return start, end, err
+		}
+	}
+	start = end.Add(-usualRange)
+	if v := q.Get(prefix + "start"); v != "" {
+		if start, err = jsonapi.Time(prefix+"start", v); err != nil {
+			return start, end, err
+		}
+	}
+	if !start.Before(end) {
+		return start, end, fmt.Errorf("%sstart is not before %send", prefix, prefix)
+	}
+	return start, end, nil
+}
+
+// query is what a request asks for.
+type query struct {
+	start, end time.Time
+	labels     []profile.Label
+}
+
+// readQuery reads the parameters of one side: start, end, workload, and label=KEY:VALUE, which may be repeated.
+func readQuery(q url.Values, prefix string) (a query, err error) {
+	if a.start, a.end, err = interval(q, prefix); err != nil {
+		return a, err
+	}
+	if v := q.Get(prefix + "workload"); v != "" {
+		a.labels = append(a.labels, profile.Label{Key: profile.Workload, Value: v})
+	}
+	for _, v := range q[prefix+"label"] {
+		key, value, found := strings.Cut(v, ":")
+		if !found || key == "" {
+			return a, fmt.Errorf("%slabel=%.60q: use KEY:VALUE, such as process:redis-server", prefix, v)
+		}
+		a.labels = append(a.labels, profile.Label{Key: key, Value: value})
+	}
+	if len(a.labels) > maxLabels {
+		return a, fmt.Errorf("more than %d labels", maxLabels)
+	}
+	return a, nil
+}
+
+// title names what a query asks for.
+func (a query) title() string {
+	var parts []string
+	for _, l := range a.labels {
+		parts = append(parts, text.Short(text.Label(l.Key+" "+l.Value), 60))
+	}
+	if len(parts) == 0 {
+		parts = []string{"all workloads"}
+	}
+	return fmt.Sprintf("%s, %s to %s UTC", strings.Join(parts, ", "), a.start.UTC().Format("2006-01-02 15:04:05"), a.end.UTC().Format("15:04:05"))
+}
+
+// errNone is the error of a query without an answer.
+var errNone = errors.New("no profile has a sample of that: profiles.enabled takes samples all the time, and \"teescope control profile\" for a while")
+
+// merged adds up the samples of all profiles that share time with the query, and match all its labels.
+func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
+	entries := s.between(a.start, a.end)
+	if len(entries) > maxMerged {
+		return nil, fmt.Errorf("%d profiles are in that time, and %d may be: ask for a shorter time: %w", len(entries), maxMerged, profile.ErrLimit)
+	}
+	var b *profile.Builder
+	skipped := 0
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{})
+		if err != nil {
+			skipped++ // it was removed meanwhile, or the disk has lost it
+			continue
+		}
+		if b == nil {
+			b = profile.NewBuilder("pprof", p.Values, profile.DefaultLimits())
+		}
+		switch err := b.Merge(p, func(one *profile.Sample) bool { return matches(p, one, a.labels) }); {
+		case errors.Is(err, profile.ErrValues):
+			skipped++
+		case err != nil:
+			return nil, err
+		}
+	}
+	if b == nil {
+		return nil, errNone
+	}
+	b.Note(fmt.Sprintf("%d profiles of the agent", len(entries)-skipped))
+	if skipped > 0 {
+		b.Note(fmt.Sprintf("%d further profiles could not be read, or have samples of another event", skipped))
+	}
+	p := b.Profile()
+	if len(p.Samples) == 0 {
+		return nil, errNone
+	}
+	return p, nil
+}
+
+func matches(p *profile.Profile, s *profile.Sample, labels []profile.Label) bool {
+	for _, l := range labels {
+		if p.Label(s, l.Key) != l.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// serveMerged answers with one profile in the asked format, pprof unless it says another one. With a parameter whose name begins
+// with against_ it is the difference from that as a page.
+func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	name := q.Get("format")
+	if name == "" {
+		name = "pprof"
+	}
+	a, err := readQuery(q, "")
+	format, err2 := write.Choose(name, "")
+	if err := errors.Join(err, err2); err != nil {
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	select {
+	case s.queries <- struct{}{}:
+		defer func() { <-s.queries }()
+	case <-ctx.Done():
+		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("other queries for profiles take long: try again later"))
+		return
+	}
+	var b bytes.Buffer
+	p, err := s.merged(ctx, a)
+	if err == nil {
+		err = format.Write(&b, p, a.title())
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	switch name {
+	case "html":
+		h.Set("Content-Security-Policy", write.Policy()) // that of the page allows no script of its own
+		h.Set("Content-Type", "text/html; charset=utf-8")
+	default:
+		h.Set("Content-Type", "application/octet-stream")
+		h.Set("Content-Disposition", `attachment; filename="profile`+format.Extensions[0]+`"`)
+	}
+	_, _ = w.Write(b.Bytes()) // fails only when the client has gone
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, errNone):
+		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
+	case errors.Is(err, profile.ErrLimit):
+		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("reading the profiles took too long: ask for a shorter time"))
+	default:
+		jsonapi.Refuse(w, http.StatusInternalServerError, jsonapi.Internal, err)
+	}
+}
