@@ -90,7 +90,7 @@ func RecordAgent(ctx context.Context, o Options) error {
 func Server(ctx context.Context, o Options) error {
 	tuneMemory(o.Config.Memory.Limit, serverMemory)
 	p := newProgram(o)
-	compose := p.server
+	compose := p.stores()
 	if o.Config.Query.URL != nil {
 		compose = p.elsewhere
 	}
@@ -116,6 +116,7 @@ type program struct {
 	url        func() string // the address of the page; nil before run
 	hub        *notify.Hub   // sends alerts; nil without a database
 	status     *prom.Status  // nil in an agent
+	stored     bool          // this process writes into the data directory
 	exposition http.Handler  // all metrics of this process; nil before run
 
 	// In up, the link to the other part, and in its server the agent.
@@ -168,7 +169,7 @@ func (p *program) agent() {
 // confine adds the service that drops the privileges of the start. It must be added last.
 func (p *program) confine(role privilege.Role) {
 	drop := &privilegeDropper{role: role, wanted: p.Config.Sandbox, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, link: p.link, log: p.Log}
-	if p.status != nil {
+	if p.stored {
 		drop.dataDir = p.Config.DataDir
 	}
 	p.add(drop)
@@ -199,7 +200,7 @@ func (p *program) server() error {
 		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Discovery: finder, RemoteWrite: remoteWrite(c), Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host, Agent: p.link != nil,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
-	p.status = db.Status()
+	p.status, p.stored = db.Status(), true
 	stored := storagealert.New(storagealert.Options{State: p.status.Storage, Hub: evaluated.Hub, Instance: p.host})
 	p.collectors = append(p.collectors, stored)
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
@@ -286,7 +287,7 @@ func (p *program) run(ctx context.Context) error {
 	group.Add(web)
 	group.Add(p.services...)
 	manager := systemd.New(systemd.Options{Getenv: os.Getenv, Confined: p.confined, Healthy: web.Healthy, Log: p.Log})
-	group.Add(web.Drain(), trimmer{}, &announcer{out: p.Out, url: web.URL, page: p.web.API != nil}, manager)
+	group.Add(web.Drain(), trimmer{}, &announcer{out: p.Out, url: web.URL, page: p.web.API != nil, sends: p.stored}, manager)
 	return group.Run(ctx)
 }
 
@@ -295,6 +296,8 @@ type announcer struct {
 	out  io.Writer
 	url  func() string
 	page bool
+	// sends states that samples are sent to receivers only.
+	sends bool
 }
 
 // Name implements service.Service.
@@ -302,9 +305,12 @@ func (a *announcer) Name() string { return "announcer" }
 
 // Run implements service.Runner.
 func (a *announcer) Run(ctx context.Context) error {
-	if a.page {
+	switch {
+	case a.page:
 		fmt.Fprintf(a.out, "teescope is up: open %s in a browser; Ctrl-C stops it.\n", a.url())
-	} else {
+	case a.sends:
+		fmt.Fprintf(a.out, "teescope is up and sends to the receivers; %s/metrics shows how far; Ctrl-C stops it.\n", a.url())
+	default:
 		fmt.Fprintf(a.out, "teescope agent is up: %s/metrics; Ctrl-C stops it.\n", a.url())
 	}
 	<-ctx.Done()

@@ -183,7 +183,7 @@ func Descriptions() []*metric.Desc {
 	all := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil).collectors
 	all = append([]collector.Collector{
 		build.New(build.Info{}), ondemand.New(ondemand.Options{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
-		prom.NewTargets(nil),
+		prom.NewTargets(nil), prom.NewForwarder(prom.Options{}),
 		discovery.New(discovery.Options{}), cluster.New(cluster.Options{}),
 		storagealert.New(storagealert.Options{}),
 	}, all...)

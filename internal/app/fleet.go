@@ -3,9 +3,11 @@
 package app
 
 import (
+	"net/http"
 	"os"
 
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/server/cluster"
 	"github.com/teescope/teescope/internal/server/discovery"
 	"github.com/teescope/teescope/internal/server/prom"
@@ -37,5 +39,33 @@ func (p *program) cluster() {
 
 // remoteWrite returns who gets the stored samples too.
 func remoteWrite(c *config.Config) prom.RemoteWrite {
-	return prom.RemoteWrite{URLs: c.RemoteWrite.URLs, Config: c.RemoteWrite.ConfigFile, Labels: c.RemoteWrite.Labels, V2: c.RemoteWrite.V2}
+	return prom.RemoteWrite{URLs: c.RemoteWrite.URLs, Config: c.RemoteWrite.ConfigFile, Labels: c.RemoteWrite.Labels, Protocol: c.RemoteWrite.Protocol}
+}
+
+// stores returns what composes a process that scrapes: with a database, or with receivers only.
+func (p *program) stores() func() error {
+	if p.Config.RemoteWrite.Only {
+		return p.forward
+	}
+	return p.server
+}
+
+// forward adds what sends the samples of agents, and of this process, to receivers. There is no database, so there is no page, no
+// analysis and no alert.
+func (p *program) forward() error {
+	c := p.Config
+	owner, err := privilege.FindAccount(c.Sandbox.User)
+	if err != nil {
+		return err
+	}
+	f := prom.NewForwarder(prom.Options{
+		DataDir: c.DataDir, Owner: owner.UID, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size, MemoryLimit: c.Memory.Limit,
+		Targets: c.Targets, TargetsConfig: c.TargetsConfigFile, Discovery: p.discovery(), RemoteWrite: remoteWrite(c),
+		Self: http.HandlerFunc(p.self), Instance: p.host, Registry: p.own, Log: p.Log,
+	})
+	p.stored = true
+	p.collectors = append(p.collectors, f)
+	p.add(f)
+	p.cluster()
+	return nil
 }

@@ -183,7 +183,7 @@ func UpServer(ctx context.Context, o Options, link *supervisor.Link) error {
 	for end := time.Now().Add(leftover); ; {
 		p := newProgram(o)
 		p.link, p.local = link, local.New(link.Dial)
-		if err := p.server(); err != nil {
+		if err := p.stores()(); err != nil {
 			return err
 		}
 		p.web.Inherited = supervisor.InheritedListener

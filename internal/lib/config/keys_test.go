@@ -105,7 +105,8 @@ var tries = map[string]struct {
 		"h:9090": `"h:9090": not an http or https URL (use for example http://prometheus:9090)`,
 	}},
 	"query.http-config-file": {[]string{"prometheus.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
-	"remote-write.protocol":  {[]string{"2.0"}, map[string]string{"3.0": `"3.0" is not one of 1.0, 2.0; did you mean "1.0"?`}},
+	"remote-write.protocol":  {[]string{"2.0"}, map[string]string{"3.0": `"3.0" is not one of 1.0, 2.0, otlp; did you mean "1.0"?`}},
+	"remote-write.only":      {[]string{"true"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"kubernetes.pods":        {[]string{"true"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"kubernetes.pod-labels": {[]string{"team", "app.kubernetes.io/name"}, map[string]string{
 		"a b": `"a b" is not the name of a label: use for example app.kubernetes.io/name`,

@@ -181,6 +181,9 @@ func (l *loader) flags() {
 // across checks conditions between keys, and between keys and the command.
 func (l *loader) across() {
 	l.scrapeConfigFiles()
+	if l.in.Command&(Up|Server) != 0 && l.in.Command != Any {
+		l.withoutPage()
+	}
 	if l.in.Command == Server && l.cfg.Query.URL != nil {
 		l.withoutDatabase()
 		return

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -19,8 +20,15 @@ type RemoteWrite struct {
 	URLs       []*url.URL
 	ConfigFile string
 	Labels     map[string]string // added to each series
-	V2         bool              // version 2.0 of the protocol; otherwise 1.0
+	Protocol   string            // 1.0, 2.0 or otlp
+	Only       bool              // keep no database
 }
+
+// otlp is the protocol of OpenTelemetry.
+const otlp = "otlp"
+
+// maxReceivers is the maximum number of receivers. Each has queues of its own.
+const maxReceivers = 8
 
 func remoteWriteKeys() []*key {
 	return []*key{
@@ -30,6 +38,9 @@ func remoteWriteKeys() []*key {
 			def:   none,
 			set: func(c *Config, values []string) error {
 				c.RemoteWrite.URLs = nil
+				if len(values) > maxReceivers {
+					return fmt.Errorf("%d values; the maximum is %d", len(values), maxReceivers)
+				}
 				var errs []error
 				for _, v := range values {
 					u, err := parseReceiver(v, "http://host:9090/api/v1/write")
@@ -54,6 +65,38 @@ func remoteWriteKeys() []*key {
 			func(c *Config) *string { return &c.RemoteWrite.ConfigFile }),
 		remoteWriteLabelsKey(),
 		remoteWriteProtocolKey(),
+		{
+			name: "remote-write.only", commands: Up | Server, kind: "bool",
+			usage: "keep no database: samples wait on disk until the receivers have them, within retention.size and retention.time",
+			def:   constant("false"),
+			set: one(func(c *Config, s string) (err error) {
+				c.RemoteWrite.Only, err = parseBool(s)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{strconv.FormatBool(c.RemoteWrite.Only)} },
+		},
+	}
+}
+
+// withoutPage reports what a process that only sends cannot do, and a protocol that only such a process has.
+func (l *loader) withoutPage() {
+	r := l.cfg.RemoteWrite
+	if !r.Only {
+		if r.Protocol == otlp {
+			l.problem(l.cfg.origins["remote-write.protocol"], "remote-write.protocol", "otlp needs remote-write.only: true; with a database use 1.0 or 2.0")
+		}
+		return
+	}
+	if len(r.URLs) == 0 && !l.has("remote-write.urls") {
+		l.problem(l.cfg.origins["remote-write.only"], "remote-write.only", "there is no receiver: set remote-write.urls too")
+	}
+	for _, name := range []string{"query.url", "scrape", "rules.files", "alerting.alertmanagers", "alerting.webhooks"} {
+		if name == "query.url" && l.in.Command != Server {
+			continue // up does not use it
+		}
+		if o := l.cfg.origins[name]; o.Kind != "default" {
+			l.problem(o, name, "a process with remote-write.only has no database and sends the metrics of agents only: leave it out")
+		}
 	}
 }
 
@@ -88,20 +131,17 @@ func remoteWriteLabelsKey() *key {
 }
 
 func remoteWriteProtocolKey() *key {
-	versions := []string{"1.0", "2.0"}
+	versions := []string{"1.0", "2.0", otlp}
 	return &key{
 		name: "remote-write.protocol", commands: Up | Server, kind: "version",
-		usage: "version of the protocol of remote write: 1.0 or 2.0",
+		usage: "protocol of the receivers: 1.0 or 2.0 of remote write, or otlp with remote-write.only",
 		def:   constant("1.0"),
 		set: one(func(c *Config, s string) error {
-			c.RemoteWrite.V2 = s == versions[1]
+			c.RemoteWrite.Protocol = s
 			return checkChoice(s, versions)
 		}),
 		get: func(c *Config) []string {
-			if c.RemoteWrite.V2 {
-				return versions[1:]
-			}
-			return versions[:1]
+			return []string{c.RemoteWrite.Protocol}
 		},
 	}
 }

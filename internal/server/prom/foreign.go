@@ -30,7 +30,7 @@ func (e *ForeignDirError) Error() string {
 // written reports whether teescope writes the file. The name is relative to the data directory.
 func written(name string) bool {
 	top, _, below := strings.Cut(name, "/")
-	return top == databaseDir || !below && isState(top)
+	return top == databaseDir || top == forwardDir || !below && isState(top)
 }
 
 func isState(name string) bool {

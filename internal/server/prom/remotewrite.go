@@ -26,25 +26,36 @@ type RemoteWrite struct {
 	// Config is a file with the HTTP client configuration for them. It may be empty.
 	Config string
 	// Labels are added to each series that is sent.
-	Labels map[string]string
-	V2     bool // version 2.0 of the protocol; otherwise 1.0
+	Labels   map[string]string
+	Protocol string // V1, V2 or OTLP
 }
 
 // lastFlush is how long samples are still sent when the program stops. The senders stop one after the other and share it, so
 // that receivers that hang leave time to close the database.
 const lastFlush = 3 * time.Second
 
+// Bounds of the queues in memory. A shard holds capacity and two batches, and a sample takes about 200 bytes, so all receivers
+// together take at most 40 MiB beside the labels of the series. A shard sends 2000 samples with each answer.
+const (
+	batchSize     = 2000
+	shardCapacity = 4000
+	maxShards     = 24 // of all receivers
+)
+
 // configs are the receivers as Prometheus configures them. Samples are sent at the latest after an interval.
 func (r *RemoteWrite) configs(interval time.Duration) []map[string]any {
 	var all []map[string]any
 	message := "prometheus.WriteRequest"
-	if r.V2 {
+	if r.Protocol == V2 {
 		message = "io.prometheus.write.v2.Request"
 	}
 	for i, u := range r.URLs {
 		all = append(all, map[string]any{
 			"name": "receiver-" + strconv.Itoa(i+1), "url": u.String(), "protobuf_message": message,
-			"queue_config": map[string]any{"batch_send_deadline": model.Duration(min(interval, 5*time.Second)).String()},
+			"queue_config": map[string]any{
+				"batch_send_deadline":  model.Duration(min(interval, 5*time.Second)).String(),
+				"max_samples_per_send": batchSize, "capacity": shardCapacity, "max_shards": max(2, maxShards/len(r.URLs)), "min_shards": 1,
+			},
 		})
 	}
 	return all

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/exp/api/remote"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	stale "github.com/prometheus/prometheus/model/value"
+	prw "github.com/prometheus/prometheus/storage/remote"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// scraped is a target whose counter says how often it was scraped, with a histogram, a gauge and a summary.
+type scraped struct{ scrapes atomic.Int64 }
+
+func (c *scraped) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	n := c.scrapes.Add(1)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprintf(w, `# HELP seen_total Scrapes.
+# TYPE seen_total counter
+seen_total{workload="redis"} %d
+# TYPE level gauge
+level -1.5
+# TYPE wait_seconds histogram
+wait_seconds_bucket{le="0.1"} 3
+wait_seconds_bucket{le="0.5"} 5
+wait_seconds_bucket{le="+Inf"} 9
+wait_seconds_sum 12.5
+wait_seconds_count 9
+# TYPE pause_seconds summary
+pause_seconds{quantile="0.5"} 0.25
+pause_seconds_sum 4
+pause_seconds_count 16
+`, n)
+}
+
+// realReceiver is the receiver of a real Prometheus, of its own code, with a database. It refuses everything while it is away.
+type realReceiver struct {
+	db   *tsdb.DB
+	url  *url.URL
+	away atomic.Bool
+	// refused counts requests while it was away.
+	refused atomic.Int64
+}
+
+func newRealReceiver(t *testing.T) *realReceiver {
+	t.Helper()
+	db, err := tsdb.Open(t.TempDir(), nil, nil, tsdb.DefaultOptions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, quiet := &realReceiver{db: db}, slog.New(slog.DiscardHandler)
+	mux := http.NewServeMux()
+	both := remote.MessageTypes{remote.WriteV1MessageType, remote.WriteV2MessageType}
+	mux.Handle("/api/v1/write", prw.NewWriteHandler(quiet, prometheus.NewRegistry(), db, both, false, false, false))
+	mux.Handle("/api/v1/otlp/v1/metrics", prw.NewOTLPWriteHandler(quiet, prometheus.NewRegistry(), db,
+		func() config.Config { return config.DefaultConfig }, prw.OTLPOptions{LookbackDelta: time.Minute}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if r.away.Load() {
+			r.refused.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, req)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		_ = db.Close() // the test is over
+	})
+	if r.url, err = url.Parse(server.URL); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// series returns the values of the series with a name, by its other labels.
+func (r *realReceiver) series(t *testing.T, name string) map[string][]float64 {
+	t.Helper()
+	q, err := r.db.Querier(0, math.MaxInt64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	out := map[string][]float64{}
+	all := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", name))
+	for all.Next() {
+		ls := labels.NewBuilder(all.At().Labels()).Del("__name__").Labels().String()
+		for it := all.At().Iterator(nil); it.Next() == chunkenc.ValFloat; {
+			if _, v := it.At(); !stale.IsStaleNaN(v) {
+				out[ls] = append(out[ls], v)
+			}
+		}
+	}
+	if all.Err() != nil {
+		t.Fatal(all.Err())
+	}
+	return out
+}
+
+// forward runs a forwarder until stop is called.
+func forward(t *testing.T, o Options) (f *Forwarder, stop func()) {
+	t.Helper()
+	f = NewForwarder(o)
+	if err := f.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	return f, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := f.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestForwarders sends by each protocol to the receiver of a real Prometheus, which is away for a while, and restarts during the
+// outage. Afterwards the receiver has each scrape that ended, once and in order, and the same values that the target has.
+func TestForwarders(t *testing.T) {
+	for protocol, path := range map[string]string{V1: "/api/v1/write", V2: "/api/v1/write", OTLP: "/api/v1/otlp/v1/metrics"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			target, r, dir := &scraped{}, newRealReceiver(t), t.TempDir()
+			agent := httptest.NewServer(target)
+			defer agent.Close()
+			var log logs
+			options := func() Options {
+				o := options(dir, &log)
+				o.Interval, o.Self, o.Targets = 100*time.Millisecond, nil, []string{strings.TrimPrefix(agent.URL, "http://")}
+				o.RemoteWrite = RemoteWrite{URLs: []*url.URL{r.url.JoinPath(path)}, Labels: map[string]string{"cluster": "eu"}, Protocol: protocol}
+				return o
+			}
+			seen := func() (values []float64) {
+				for ls, all := range r.series(t, "seen_total") {
+					if !strings.Contains(ls, `cluster="eu"`) || !strings.Contains(ls, `workload="redis"`) || !strings.Contains(ls, `job="teescope"`) || !strings.Contains(ls, `instance="`+strings.TrimPrefix(agent.URL, "http://")) {
+						t.Fatalf("the labels are %s", ls)
+					}
+					values = append(values, all...)
+				}
+				return values
+			}
+			_, stop := forward(t, options())
+			eventually(t, time.Minute, "the first samples", func() bool { return len(seen()) > 2 })
+			r.away.Store(true)
+			eventually(t, time.Minute, "refused requests", func() bool { return r.refused.Load() > 0 && target.scrapes.Load() > 10 })
+			stop()
+			atRestart := target.scrapes.Load()
+			f, stop := forward(t, options())
+			eventually(t, time.Minute, "scrapes after the restart", func() bool { return target.scrapes.Load() > atRestart+5 })
+			if s := f.senders[0].Queue.State(); s.Samples == 0 || time.Since(s.Oldest) > time.Minute {
+				t.Errorf("waiting: %+v", s)
+			}
+			r.away.Store(false)
+			want := target.scrapes.Load()
+			eventually(t, time.Minute, "all samples of the outage", func() bool { all := seen(); return len(all) > 0 && all[len(all)-1] >= float64(want) })
+			stop()
+			for i, v := range seen() {
+				// The scrape that the stop has interrupted is not complete.
+				if v != float64(i+1) && (v != float64(i+2) || v <= float64(atRestart)) {
+					t.Fatalf("the sample %d is %v; the restart was after %d: %v", i, v, atRestart, seen())
+				}
+			}
+			for name, want := range map[string]float64{"level": -1.5, "wait_seconds_sum": 12.5, "wait_seconds_count": 9, "pause_seconds_sum": 4, "pause_seconds_count": 16, "pause_seconds": 0.25} {
+				only(t, r, name, "", want)
+			}
+			for le, want := range map[string]float64{"0.1": 3, "0.5": 5, "+Inf": 9} {
+				only(t, r, "wait_seconds_bucket", le, want)
+			}
+			for why, n := range f.senders[0].Queue.State().Dropped {
+				if n != 0 {
+					t.Errorf("%d samples were dropped: %s\n%s", n, why, log.String())
+				}
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, forwardDir, "*")); err != nil || len(left) != 1 {
+				t.Errorf("directories: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// only checks that all samples of the one series with a name have a value.
+func only(t *testing.T, r *realReceiver, name, le string, want float64) {
+	t.Helper()
+	n := 0
+	for ls, values := range r.series(t, name) {
+		if le != "" && !strings.Contains(ls, `le="`+le+`"`) {
+			continue
+		}
+		if n++; slices.ContainsFunc(values, func(v float64) bool { return v != want }) {
+			t.Errorf("%s%s is %v, want %v", name, ls, values, want)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d series %s with le=%q: %v", n, name, le, r.series(t, name))
+	}
+}
