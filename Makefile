@@ -75,6 +75,16 @@ packages: image ## write bin/*.deb and bin/*.rpm for PLATFORMS; neither dpkg, rp
 	$(GO) -C deploy/packaging run ./packages -version $$(awk '/^appVersion:/ {gsub(/"/, ""); print $$2}' $(CURDIR)/$(CHART)/Chart.yaml) \
 		-root $(CURDIR) -shell $(CURDIR)/bin/completion -time $$(git log -1 --format=%ct) -o $(CURDIR)/bin $(foreach arch,$(PLATFORMS),$(CURDIR)/bin/linux-$(arch)/teescope)
 	cd bin && sha256sum *.deb *.rpm teescope.oci.tar >SHA256SUMS
+	$(if $(SIGN_KEY),$(MAKE) --no-print-directory sign)
+
+# The key is one of ssh. ssh-keygen asks an agent or for a passphrase if it needs to, and refuses to replace a signature.
+SUMS ?= bin/SHA256SUMS
+
+.PHONY: sign
+sign: ## sign the checksums with SIGN_KEY, a private key of ssh: SHA256SUMS.sig
+	@[ -n '$(SIGN_KEY)' ] || { echo 'name the key: make sign SIGN_KEY=~/.ssh/id_ed25519' >&2; exit 1; }
+	rm -f $(SUMS).sig
+	ssh-keygen -q -Y sign -f $(SIGN_KEY) -n teescope $(SUMS)
 
 .PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs check-generated
 generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents

@@ -171,6 +171,39 @@ func TestRPM(t *testing.T) {
 	}
 }
 
+// TestSignature signs checksums as the release does, and verifies them as docs/user/fleet.md says. Changed ones are refused.
+func TestSignature(t *testing.T) {
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("there is no ssh-keygen")
+	}
+	dir := t.TempDir()
+	key, sums, signers := filepath.Join(dir, "key"), filepath.Join(dir, "SHA256SUMS"), filepath.Join(dir, "teescope.signers")
+	run(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key)
+	public, err := os.ReadFile(key + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{sums: []byte("0123  teescope.deb\n"), signers: append([]byte("release "), public...)} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify := func(text string) error {
+		c := exec.Command("ssh-keygen", "-Y", "verify", "-f", signers, "-I", "release", "-n", "teescope", "-s", sums+".sig")
+		c.Stdin = strings.NewReader(text)
+		return c.Run()
+	}
+	for range 2 { // a release may be made again
+		run(t, "make", "-C", "../../..", "sign", "SIGN_KEY="+key, "SUMS="+sums)
+	}
+	if err := verify("0123  teescope.deb\n"); err != nil {
+		t.Errorf("the signature is refused: %v", err)
+	}
+	if verify("0124  teescope.deb\n") == nil {
+		t.Error("changed checksums are accepted")
+	}
+}
+
 // TestScripts runs the scripts as both systems do, in a directory of their own.
 func TestScripts(t *testing.T) {
 	all, err := scripts("scripts")
