@@ -94,6 +94,11 @@ func adviseCommand() *cobra.Command {
 
 func (o *adviseFlags) validate(cmd *cobra.Command) error {
 	set := cmd.Flags().Changed
+	for _, name := range []string{"manifest", "stats", "strace", "log", "profile", "scaling", "config", "run"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return fmt.Errorf("--%s has no name of a file", name)
+		}
+	}
 	switch {
 	case o.json && o.markdown:
 		return errors.New("--json and --markdown exclude each other")

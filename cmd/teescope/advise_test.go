@@ -381,3 +381,26 @@ func TestAdviceAboutBursts(t *testing.T) {
 		}
 	}
 }
+
+// A name that is empty, as of a variable of a script that is not set, is an error and no success. A log without a line of Gramine
+// is said to be one.
+func TestNothingIsNoFile(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 8\n")
+	for _, flag := range []string{"--manifest=", "--stats=", "--strace=", "--log=", "--profile=", "--scaling=", "--config=", "--run="} {
+		if _, _, err := adviseIn(t, dir, flag); err == nil || !strings.Contains(err.Error(), flag[:len(flag)-1]+" has no name") {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+	if _, _, err := lintIn(t, dir, "", "app.manifest"); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Error(err)
+	}
+	for content, want := range map[string]bool{"anything\n": true, "[P1:T1:app] error: x\n": false} {
+		if err := os.WriteFile(filepath.Join(dir, "app.log"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--log", "app.log", "--json")
+		if got := strings.Contains(out, "no line is one of Gramine's log"); err != nil || got != want {
+			t.Errorf("%q: the warning is %v, %v", content, got, err)
+		}
+	}
+}

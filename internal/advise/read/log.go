@@ -103,3 +103,8 @@ func ParseLog(data []byte) Log {
 	l.Processes = len(processes)
 	return l
 }
+
+// OfGramine reports whether a line is one of Gramine: it has its prefix or a message that this package knows.
+func (l *Log) OfGramine() bool {
+	return l.Processes+l.NoTCS.Count+l.RawSyscalls.Count+l.Places.Count+l.Debug.Count > 0
+}

@@ -73,6 +73,7 @@ func allCases() map[string]ruleCases {
 		"forks":               forksCases(),
 		"futex-time":          futexTimeCases(),
 		"helper-processes":    helperProcessesCases(),
+		"invalid-values":      invalidValuesCases(),
 		"library-os-limit":    libraryOsLimitCases(),
 		"log-level":           logLevelCases(),
 		"malloc-arenas":       mallocArenasCases(),

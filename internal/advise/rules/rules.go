@@ -69,6 +69,7 @@ func All() []advise.Rule {
 		forks(),
 		futexShare(),
 		helperProcesses(),
+		invalidValues(),
 		libraryOSLimit(),
 		logLevel(),
 		mallocArenas(),

@@ -42,7 +42,10 @@ func LintFiles(names []string, files Files, least analysis.Severity) (*Lint, err
 	var unread []error
 	l := &Lint{Problems: []Problem{}, Warnings: []string{}}
 	for _, name := range names {
-		files.Manifest = name
+		if files.Manifest = name; name == "" {
+			unread = append(unread, errors.New("a name of a file is empty"))
+			continue
+		}
 		facts, warnings, err := Load(files)
 		if err != nil {
 			unread = append(unread, err)

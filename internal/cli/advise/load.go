@@ -95,7 +95,9 @@ func Load(files Files) (*advise.Facts, []string, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		f.Log = &l
+		if f.Log = &l; !l.OfGramine() {
+			warnings = append(warnings, files.Log+": no line is one of Gramine's log, so it says nothing")
+		}
 	}
 	if files.Config != "" {
 		c, err := load(files.Config, "configuration of the enclave", maxConfig, read.ParseConfig)

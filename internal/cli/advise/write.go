@@ -207,7 +207,7 @@ func (r *Report) verdict() string {
 		what = " for " + r.Manifest
 	}
 	if len(r.Advice) == 0 {
-		return fmt.Sprintf("No advice%s: %d rules have judged.", what, len(r.Checked))
+		return fmt.Sprintf("No advice%s: %s judged.", what, count(len(r.Checked)))
 	}
 	counts := make(map[analysis.Severity]int)
 	for _, a := range r.Advice {
@@ -219,7 +219,7 @@ func (r *Report) verdict() string {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
 		}
 	}
-	return fmt.Sprintf("Advice%s: %s. %d rules have judged.", what, strings.Join(parts, ", "), len(r.Checked))
+	return fmt.Sprintf("Advice%s: %s. %s judged.", what, strings.Join(parts, ", "), count(len(r.Checked)))
 }
 
 // rest says what could not be judged and what is only known to the analysis.
@@ -301,4 +301,12 @@ func (r *Report) AtLeast(s analysis.Severity) int {
 		}
 	}
 	return n
+}
+
+// count says how many rules did something.
+func count(rules int) string {
+	if rules == 1 {
+		return "1 rule has"
+	}
+	return fmt.Sprintf("%d rules have", rules)
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/manifest"
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// typed is a key whose value Gramine requires in one form.
+type typed struct {
+	key, form string
+	valid     func(manifest.Value) bool
+}
+
+// forms are the keys that rules read, with the form of their values (manifest syntax).
+func forms() []typed {
+	number := func(least int64) func(manifest.Value) bool {
+		return func(v manifest.Value) bool {
+			n, ok := v.Int()
+			return ok && n >= least
+		}
+	}
+	size := func(v manifest.Value) bool {
+		_, ok := v.Size()
+		return ok
+	}
+	truth := func(v manifest.Value) bool {
+		_, ok := v.Bool()
+		return ok
+	}
+	all := []typed{
+		{keyThreads, "a number from 1 on, without quotes", number(1)}, {keyRPC, "a number from 0 on, without quotes", number(0)},
+		{keyFiles, "a number from 1 on, without quotes", number(1)},
+	}
+	for _, key := range []string{keySize, "sys.stack.size", "sys.brk.max_size"} {
+		all = append(all, typed{key, `a size in quotes, such as "512M"`, size})
+	}
+	for _, key := range []string{keyEDMM, keyPreheat, keyDebug, "sgx.enable_stats", "sgx.vtune_profile", "libos.check_invalid_pointers", "sys.disallow_subprocesses", "sys.insecure__allow_eventfd"} {
+		all = append(all, typed{key, "true or false, without quotes", truth})
+	}
+	return all
+}
+
+func invalidValues() advise.Rule {
+	return advise.Rule{
+		ID: "invalid-values", Title: "Gramine cannot read a setting", Section: sectionSyntax + "Basic concepts",
+		Needs:  [][]advise.Input{{advise.Manifest}},
+		Signal: "the form of numbers, sizes and booleans that rules read", Threshold: "any other form", Source: "Gramine, host_main.c: \"Cannot parse 'sgx.max_threads'\" and the like",
+		Advice: "the right form",
+		Judge: func(f *advise.Facts) *advise.Advice {
+			a := configured(analysis.High, analysis.Likely, "Gramine refuses to start with a value that it cannot read. No other rule judges such a setting.")
+			for _, t := range forms() {
+				v := f.Manifest.Get(t.key)
+				if !v.Set || v.Unknown != "" || t.valid(v) {
+					continue
+				}
+				a.Seen = append(a.Seen, setting(f.Manifest, v, ""))
+				a.Do = append(a.Do, fmt.Sprintf("%s takes %s", t.key, t.form))
+			}
+			if len(a.Seen) == 0 {
+				return nil
+			}
+			a.Each = true
+			return a
+		},
+	}
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+func invalidValuesCases() ruleCases {
+	return ruleCases{
+		positive: []given{
+			{manifest: `sgx.max_threads = "8"`},
+			{manifest: "sgx.max_threads = 0"},
+			{manifest: "sgx.max_threads = 99999999999999999999999"},
+			{manifest: `sgx.enclave_size = "-1G"`},
+			{manifest: "sgx.enclave_size = 1073741824"},
+			{manifest: `sgx.enclave_size = "1.5G"`},
+			{manifest: `sgx.edmm_enable = "true"`},
+			{manifest: "sgx.thread_num = -1"},
+		},
+		near: []given{
+			{manifest: "sgx.max_threads = 1\nsgx.insecure__rpc_thread_num = 0\nsgx.enclave_size = \"1g\"\nsgx.debug = 1"},
+			{manifest: "sgx.max_threads = {{ x }}\nsgx.enclave_size = \"{{ y }}\"\nsgx.debug = {{ z }}", template: true},
+			{manifest: `sgx.max_threads = {{ '1' if env.get('EDMM', '0') == '1' else '8' }}`, template: true},
+		},
+		negative: []given{
+			{manifest: "a=1"},
+			{manifest: `loader.log_level = "error"`},
+		},
+	}
+}
