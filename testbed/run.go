@@ -87,7 +87,7 @@ func runCommand(ctx context.Context, stdout, stderr io.Writer, args []string) (i
 		if err != nil {
 			return 0, err
 		}
-		defer os.Remove(file)
+		defer func() { _ = os.Remove(file) }()
 		m.Disks = []string{file}
 	}
 	if o.console {
