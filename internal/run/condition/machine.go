@@ -101,8 +101,8 @@ func parseProcessor(info []byte) processor {
 	return p
 }
 
-// confidential names the TEE that the whole machine is in. Whoever compares runs of two such machines mostly wants to know
-// what the TEE costs, so it explains no difference away. An SNP guest before Linux 6.12 shows no file and has no value.
+// confidential names the TEE that the whole machine is in. A comparison of two such runs is mostly about the cost of the
+// TEE, so it explains no difference away. An SNP guest before Linux 6.12 shows no file and has no value.
 func confidential(h Host, p processor) string {
 	switch {
 	case p.tdx:
