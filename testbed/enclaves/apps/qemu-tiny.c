@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define MEMORY 0x10000
-#define CODE 0x1000
+#define CODE   0x1000
 
 static const uint8_t storm[] = {
 	0xbe, 0xd0, 0x07, // again: mov $2000, %si
@@ -47,8 +47,8 @@ static int create(const uint8_t *code, size_t size, struct kvm_run **run)
 	int kvm = must(open("/dev/kvm", O_RDWR | O_CLOEXEC), "/dev/kvm");
 	int vm = must(ioctl(kvm, KVM_CREATE_VM, 0), "KVM_CREATE_VM"), vcpu;
 	uint8_t *memory = mapped(-1, MEMORY);
-	struct kvm_userspace_memory_region region = {
-		.memory_size = MEMORY, .userspace_addr = (uintptr_t)memory};
+	struct kvm_userspace_memory_region region = {.memory_size = MEMORY,
+						     .userspace_addr = (uintptr_t)memory};
 	struct kvm_regs regs = {.rip = CODE, .rflags = 2};
 	struct kvm_sregs sregs;
 
@@ -82,7 +82,8 @@ int main(int argc, char **argv)
 		if (run->exit_reason == KVM_EXIT_HLT) {
 			usleep(100000);
 		} else if (run->exit_reason != KVM_EXIT_INTR) {
-			fprintf(stderr, "the virtual machine left with reason %u\n", run->exit_reason);
+			fprintf(stderr, "the virtual machine left with reason %u\n",
+				run->exit_reason);
 			return 1;
 		}
 	}

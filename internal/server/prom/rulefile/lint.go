@@ -109,7 +109,13 @@ func metrics(expr string) []string {
 	return names
 }
 
+// probed begins the names of the metrics of a user's own probes, which a file on each machine names.
+const probed = "teescope_user_"
+
 func unknown(name string, known []string) bool {
+	if strings.HasPrefix(name, probed) {
+		return false
+	}
 	ours := slices.ContainsFunc(own(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 	return ours && !strings.Contains(name, ":") && !slices.Contains(known, name)
 }
