@@ -99,7 +99,7 @@ type Backend struct {
 	probes   *probe.Families
 	now      func() time.Time
 
-	emitted atomic.Pointer[[]prometheus.Metric] // by the last scrape
+	emitted atomic.Pointer[emitted] // by the last scrape that read the counts
 
 	mu         sync.Mutex // protects all fields below
 	object     *bpf.Object
@@ -205,37 +205,53 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		emit(b.families.Cost.Value(b.opts.CostHigh.Seconds(), "high"))
 	}
 	if earlier := lockOr(&b.mu, &b.emitted); earlier != nil {
-		for _, m := range *earlier {
-			emit(m)
-		}
-		return nil
+		return earlier.again(emit)
 	}
 	defer b.mu.Unlock()
 	if b.object == nil {
 		return nil
 	}
-	err := b.readAll(b.now())
+	all := emitted{at: time.Now(), err: b.readAll(b.now())}
 	b.estimate()
-	var all []prometheus.Metric
-	b.emit(func(m prometheus.Metric) { all = append(all, m) })
+	b.emit(func(m prometheus.Metric) { all.samples = append(all.samples, m) })
 	b.emitted.Store(&all)
-	for _, m := range all {
-		emit(m)
-	}
-	return err
+	return all.again(emit)
 }
 
-// scrapeWaits is how long a scrape waits for a scan. A scan may wait up to a second for the files of a process that makes itself
-// slow to read. The scrape then repeats the counts of the last one, so that such a process delays no other figure.
-const scrapeWaits = 50 * time.Millisecond
+// emitted is what a scrape has read.
+type emitted struct {
+	at      time.Time
+	samples []prometheus.Metric
+	err     error
+}
 
-// lockOr locks, or returns the earlier counts if a scan goes on and there are some.
-func lockOr(mu *sync.Mutex, earlier *atomic.Pointer[[]prometheus.Metric]) *[]prometheus.Metric {
-	for until := time.Now().Add(scrapeWaits); !mu.TryLock(); time.Sleep(time.Millisecond) {
-		if all := earlier.Load(); all != nil && time.Now().After(until) {
-			return all
+func (e *emitted) again(emit func(prometheus.Metric)) error {
+	for _, m := range e.samples {
+		emit(m)
+	}
+	return e.err
+}
+
+// A scan may wait up to a second for the files of a process that makes itself slow to read. A scrape then repeats the counts of
+// an earlier one, so that such a process delays no other figure. It does not repeat old counts: they would look like those of
+// a machine where nothing happens.
+const (
+	scrapeWaits  = 50 * time.Millisecond // for a scan
+	scrapeRepeat = 10 * time.Second      // the age of counts that are not repeated any more
+)
+
+// lockOr locks, or returns the earlier counts if a scan goes on and they are not old. It waits in turn otherwise, because scans that
+// follow each other leave no moment in which the lock is free.
+func lockOr(mu *sync.Mutex, earlier *atomic.Pointer[emitted]) *emitted {
+	for until := time.Now().Add(scrapeWaits); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if mu.TryLock() {
+			return nil
 		}
 	}
+	if last := earlier.Load(); last != nil && time.Since(last.at) < scrapeRepeat {
+		return last
+	}
+	mu.Lock()
 	return nil
 }
 

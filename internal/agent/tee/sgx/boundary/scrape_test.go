@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// scanning holds a lock as scans do that follow each other without a pause, until the returned function is called.
+func scanning(mu *sync.Mutex) (stop func()) {
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	mu.Lock()
+	wg.Go(func() {
+		for !over.Load() {
+			time.Sleep(2 * scrapeWaits)
+			mu.Unlock()
+			mu.Lock()
+		}
+		mu.Unlock()
+	})
+	return func() { over.Store(true); wg.Wait() }
+}
+
+// While one scan follows the other, a scrape repeats counts that are not old, and else waits for its turn.
+func TestAScrapeRepeatsNoOldCounts(t *testing.T) {
+	for what, age := range map[string]time.Duration{"none": -1, "new": 0, "old": scrapeRepeat} {
+		var mu sync.Mutex
+		var earlier atomic.Pointer[emitted]
+		if age >= 0 {
+			earlier.Store(&emitted{at: time.Now().Add(-age)})
+		}
+		stop := scanning(&mu)
+		got := make(chan *emitted, 1)
+		go func() {
+			last := lockOr(&mu, &earlier)
+			if last == nil {
+				mu.Unlock()
+			}
+			got <- last
+		}()
+		select {
+		case last := <-got:
+			if (last != nil) != (what == "new") {
+				t.Errorf("with %s earlier counts: repeated %v", what, last != nil)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("with %s earlier counts a scrape gets no turn", what)
+		}
+		stop()
+	}
+}
