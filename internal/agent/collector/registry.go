@@ -131,7 +131,11 @@ func (r *Registry) one(i int, c Collector) []prometheus.Metric {
 	success := 1.0
 	if err != nil {
 		success = 0
-		r.log.Warn("collector failed", "collector", c.Name(), "err", err)
+		level := slog.LevelWarn
+		if errors.Is(err, errBusy) { // the log has the scrape that it is busy with
+			level = slog.LevelDebug
+		}
+		r.log.Log(context.Background(), level, "collector failed", "collector", c.Name(), "err", err)
 	}
 	return append(samples,
 		r.families.success.Value(success, c.Name()),

@@ -108,7 +108,8 @@ func TestSlowCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var running atomic.Int32
-		r := NewRegistry(slog.New(slog.DiscardHandler),
+		var log bytes.Buffer
+		r := NewRegistry(slog.New(slog.NewTextHandler(&log, nil)),
 			newFake("good", nil),
 			newFake("slow", func(context.Context) error { // ignores its context, as a stuck read does
 				if running.Add(1) > 1 {
@@ -133,6 +134,9 @@ func TestSlowCollector(t *testing.T) {
 		got = gather(t, r)
 		if d := time.Since(start); d != 0 || !slices.Contains(got, "teescope_collector_success{slow} 0") || slices.Contains(got, "test_slow{before} 1") {
 			t.Errorf("while busy the scrape took %v and gave %q", d, got)
+		}
+		if n := strings.Count(log.String(), "collector failed"); n != 1 {
+			t.Errorf("one run that hangs is logged %d times:\n%s", n, &log)
 		}
 		if err := r.Hangs(); err != nil {
 			t.Errorf("after %v: %v", Timeout, err)
