@@ -39,12 +39,13 @@ type Limits struct {
 	File    int64 // bytes, compressed
 	Line    int   // bytes of a record
 	Text    int64 // bytes of all records except samples
+	All     int64 // bytes of all records
 	Samples int   // values in memory, absent ones included
 }
 
 // Read reads a run file within the limits of the format.
 func Read(in io.Reader) (*Run, error) {
-	return ReadWithin(in, Limits{File: MaxFile, Line: maxLine, Text: maxText, Samples: MaxSamples})
+	return ReadWithin(in, Limits{File: MaxFile, Line: maxLine, Text: maxText, All: maxAll, Samples: MaxSamples})
 }
 
 // ReadWithin reads a run file. What follows a damaged place is lost, and Damaged says so: the end of a file is damaged if its
@@ -95,10 +96,14 @@ type reader struct {
 	changes []sample
 	others  int
 	text    int64 // bytes of all records except samples
+	all     int64 // bytes of all records
 	values  int   // of all samples
 }
 
 func (r *reader) line(text []byte, first bool) error {
+	if r.all += int64(len(text)); r.all > r.most.All {
+		return fmt.Errorf("more than %d MiB after unpacking", r.most.All>>20)
+	}
 	var one record
 	if err := json.Unmarshal(text, &one); err != nil {
 		if first {
@@ -146,6 +151,9 @@ func (r *reader) series(all []*Series) error {
 	return nil
 }
 
+// leastSample is how many values a sample counts as at least: its time and its lists take memory too.
+const leastSample = 16
+
 func (r *reader) sample(s *sample) error {
 	at := atMillis(s.Time)
 	if n := len(r.run.Times); n > 0 && !at.After(r.run.Times[n-1]) {
@@ -161,7 +169,7 @@ func (r *reader) sample(s *sample) error {
 			}
 		}
 	}
-	if (len(r.run.Times)+1)*len(r.run.Series) > r.most.Samples {
+	if (len(r.run.Times)+1)*max(len(r.run.Series), leastSample) > r.most.Samples {
 		return fmt.Errorf("more than %d values", r.most.Samples)
 	}
 	if r.values += len(s.IDs) + len(s.Gone); r.values > r.most.Samples {

@@ -14,6 +14,7 @@ const (
 	MaxSamples = 50_000_000 // values in memory, absent ones included
 	maxLine    = 64 << 20   // bytes of a record
 	maxText    = 512 << 20  // bytes of all records except samples
+	maxAll     = 4 << 30    // bytes of all records
 	maxLabels  = 64         // of a series
 	maxName    = 1024       // bytes of a name or a label's value
 	maxOthers  = 100_000    // phases, outcomes, notes and profiles

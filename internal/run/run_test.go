@@ -5,6 +5,7 @@ package run
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -243,6 +244,25 @@ func TestBombs(t *testing.T) {
 		}
 		if err == nil || time.Since(began) > time.Minute {
 			t.Errorf("%s: %v after %v", name, err, time.Since(began))
+		}
+	}
+}
+
+// Neither samples without a series nor records with much that nobody reads go around the limits of a reader.
+func TestBombsOfSamples(t *testing.T) {
+	const head = `{"teescope_run":1}` + "\n"
+	within := Limits{File: 8 << 20, Line: 4 << 20, Text: 8 << 20, All: 16 << 20, Samples: 160_000}
+	var times, ballast strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&times, `{"sample":{"t":%d}}`+"\n", i+1)
+	}
+	for i := range 20 {
+		fmt.Fprintf(&ballast, `{"sample":{"t":%d},"x":"%s"}`+"\n", i+1, strings.Repeat("x", 1<<20))
+	}
+	for text, want := range map[string]string{times.String(): "more than 160000 values", ballast.String(): "more than 16 MiB after unpacking"} {
+		r, err := ReadWithin(bytes.NewReader(pack(t, head+text)), within)
+		if err != nil || r.Damaged == nil || !strings.Contains(r.Damaged.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

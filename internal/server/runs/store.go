@@ -34,7 +34,7 @@ const (
 )
 
 // within is what a run file of a server may have: about two hours of a sample each second.
-var within = run.Limits{File: MaxFile, Line: 4 << 20, Text: 8 << 20, Samples: 2_000_000}
+var within = run.Limits{File: MaxFile, Line: 4 << 20, Text: 8 << 20, All: 128 << 20, Samples: 2_000_000}
 
 var (
 	// ErrUnknown is the error for an ID that no run has.
