@@ -17,14 +17,7 @@ func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 	if !slices.Equal(b.p.Values, p.Values) {
 		return ErrValues
 	}
-	frames := make([]uint32, len(p.Frames))
-	for i, f := range p.Frames {
-		at, err := b.Frame(f)
-		if err != nil {
-			return err
-		}
-		frames[i] = at
-	}
+	frames := make([]uint32, len(p.Frames)) // 0 is one that no kept sample has had yet, others are one more than the index
 	var stack []uint32
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -33,7 +26,14 @@ func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 		}
 		stack = stack[:0]
 		for _, f := range s.Stack {
-			stack = append(stack, frames[f])
+			if frames[f] == 0 {
+				at, err := b.Frame(p.Frames[f])
+				if err != nil {
+					return err
+				}
+				frames[f] = at + 1
+			}
+			stack = append(stack, frames[f]-1)
 		}
 		if err := b.Add(stack, p.LabelSets[s.Labels], s.Values...); err != nil {
 			return err

@@ -26,7 +26,8 @@ func one(t *testing.T, began time.Time, functions map[string]int64) *Profile {
 	return p
 }
 
-// Frames have other numbers in each profile. What is added has the sum of the samples that are kept, and covers all times.
+// Frames have other numbers in each profile. What is added has the sum of the samples that are kept, and covers all times. Names
+// of other samples take no room.
 func TestMergeAddsSamples(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := NewBuilder("test", []ValueType{{"cpu", "nanoseconds"}}, DefaultLimits())
@@ -40,7 +41,7 @@ func TestMergeAddsSamples(t *testing.T) {
 	for _, s := range all.Samples {
 		got[all.Frames[s.Stack[0]].Function] += s.Values[0]
 	}
-	if len(all.Samples) != 2 || got["a"] != 17 || got["b"] != 10 || !all.Began.Equal(at) || all.Lasted != 2*time.Minute {
+	if len(all.Samples) != 2 || len(all.Frames) != 2 || got["a"] != 17 || got["b"] != 10 || !all.Began.Equal(at) || all.Lasted != 2*time.Minute {
 		t.Errorf("%v of %d samples, %s for %s", got, len(all.Samples), all.Began, all.Lasted)
 	}
 	other := NewBuilder("test", []ValueType{{"cycles", "count"}}, DefaultLimits())
