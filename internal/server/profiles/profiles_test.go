@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestProfilesAreAddedUpByTimeAndLabels(t *testing.T) {
 	}
 }
 
-// A store that starts again has the files of before, and no other ones.
+// A store that starts again has the files of before, and no other ones. What a kill left of writing is removed.
 func TestProfilesAreFoundAgain(t *testing.T) {
 	s := filled(t, 3, nil)
 	for _, name := range []string{"notes.txt", "5-3.pb.gz", "1-2.pb.gz.new", "-1-2.pb.gz", "01-2.pb.gz"} {
@@ -125,6 +126,9 @@ func TestProfilesAreFoundAgain(t *testing.T) {
 	again := New(s.opts)
 	if err := again.Init(t.Context()); err != nil || len(again.entries) != 3 || again.entries[0] != s.entries[0] {
 		t.Errorf("%v: %v, want %v", err, again.entries, s.entries)
+	}
+	if left := files(t, again); len(left) != 3+4 || slices.Contains(left, "1-2.pb.gz.new") {
+		t.Errorf("the files are %q", left)
 	}
 	if err := again.add(minute(t, epoch, 1)); err != nil || len(again.entries) != 3 {
 		t.Errorf("%v: a profile that is there already is there twice: %v", err, again.entries)

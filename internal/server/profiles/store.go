@@ -38,6 +38,8 @@ const (
 	usualSize = 200 << 20
 	maxFiles  = 1 << 17 // of the directory: 90 days
 	suffix    = ".pb.gz"
+	// unfinished is added to the name of a file that was being written when the process was killed.
+	unfinished = ".new"
 )
 
 // Options configure a Store.
@@ -84,7 +86,7 @@ func New(o Options) *Store {
 // Name implements service.Service.
 func (*Store) Name() string { return "profiles" }
 
-// Init implements service.Initializer. It finds the files of earlier runs.
+// Init implements service.Initializer. It finds the files of earlier runs, and removes those that were not finished.
 func (s *Store) Init(context.Context) error {
 	dir, err := os.Open(s.opts.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -99,6 +101,14 @@ func (s *Store) Init(context.Context) error {
 		return nil // it is empty
 	}
 	for _, f := range files {
+		if name, is := strings.CutSuffix(f.Name(), unfinished); is {
+			if _, ours := parse(name); ours {
+				if err := os.Remove(filepath.Join(s.opts.Dir, f.Name())); err != nil {
+					s.opts.Log.Warn("removing an unfinished profile", "err", err)
+				}
+			}
+			continue
+		}
 		info, err := f.Info()
 		if e, ok := parse(f.Name()); ok && err == nil && info.Mode().IsRegular() {
 			e.size = info.Size()
