@@ -144,7 +144,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestDamage changes and truncates files. What they held is counted, and the others are sent.
+// TestDamage changes and truncates files. What they held is counted, and the others are sent. What a kill left of writing is removed.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	q := open(t, dir, 0, 0, nil)
@@ -163,6 +163,9 @@ func TestDamage(t *testing.T) {
 	q, r := open(t, dir, 0, 0, nil), &receiver{}
 	if n := q.State().Requests; n != 4 {
 		t.Fatalf("%d requests", n)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 4+1 {
+		t.Errorf("files: %q, %v", left, err)
 	}
 	send(t, q, r, func() bool { return q.State().Requests == 0 })
 	if got, _ := r.state(); strings.Join(got, ",") != "request 2,request 3" || q.State().Dropped[Damaged] != 10+11 {
