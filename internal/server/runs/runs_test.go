@@ -239,7 +239,7 @@ func TestADamagedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		"00000000000000aa.tsrun": "pushing was cut off", "00000000000000bb.tsrun.new": "the same", "00000000000000cc.json": `{"id":"00000000000000cc"}`,
+		"00000000000000aa.tsrun": "pushing was cut off", "00000000000000bb.tsrun.new": "the same", "00000000000000bb.json.new": "the same", "00000000000000cc.json": `{"id":"00000000000000cc"}`,
 		"00000000000000dd.json": "{", "00000000000000ee.json": `{"id":"` + kept.ID + `"}`, "00000000000000ee.tsrun": "x", "notes.txt": "somebody's",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
@@ -250,7 +250,7 @@ func TestADamagedDirectory(t *testing.T) {
 	if got := s.List(); err == nil || len(got) != 1 || got[0].ID != kept.ID {
 		t.Errorf("%v, %+v", err, got)
 	}
-	for name, there := range map[string]bool{"00000000000000aa.tsrun": false, "00000000000000bb.tsrun.new": false, "notes.txt": true, kept.ID + ".tsrun": true} {
+	for name, there := range map[string]bool{"00000000000000aa.tsrun": false, "00000000000000bb.tsrun.new": false, "00000000000000bb.json.new": false, "notes.txt": true, kept.ID + ".tsrun": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
 			t.Errorf("%s: %v", name, err)
 		}

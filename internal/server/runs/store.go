@@ -58,6 +58,7 @@ type Store struct {
 const (
 	fileEnding  = ".tsrun"
 	indexEnding = ".json"
+	unfinished  = ".new" // is added while a file is written
 )
 
 // isID matches the form of an ID.
@@ -109,13 +110,15 @@ func (s *Store) describe(id string) (one Summary, err error) {
 	return one, nil
 }
 
-// sweep removes run files without a description: their pushing or deletion was cut off.
+// sweep removes run files without a description, and descriptions that were not finished: their pushing or deletion was cut off.
 func (s *Store) sweep(entries []fs.DirEntry) error {
 	var failed []error
 	for _, e := range entries {
 		id, _, _ := strings.Cut(e.Name(), ".")
 		isFile := strings.HasPrefix(e.Name(), id+fileEnding) // also one that was being written
-		if isID.MatchString(id) && isFile && !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == id+indexEnding }) {
+		if isID.MatchString(id) && e.Name() == id+indexEnding+unfinished {
+			failed = append(failed, os.Remove(filepath.Join(s.dir, e.Name())))
+		} else if isID.MatchString(id) && isFile && !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == id+indexEnding }) {
 			failed = append(failed, os.Remove(filepath.Join(s.dir, e.Name())))
 		}
 	}
