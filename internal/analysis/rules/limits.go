@@ -276,6 +276,9 @@ func (s spending) belowLimit() engine.Statement {
 	if v, lost := s.network(); lost {
 		return v
 	}
+	if v, queues := s.queues(); queues {
+		return v
+	}
 	calls := callsOf(s.Workload)
 	call := largest(calls, append([]string{"accept", "accept4", "recvfrom", "recvmsg"}, pollCalls...)...)
 	switch {
@@ -289,6 +292,22 @@ func (s spending) belowLimit() engine.Statement {
 	default:
 		return unknown(runs+", and the calls that it waits in are not known: --syscalls.time measures them", cpuSignal, busiestSignal)
 	}
+}
+
+// queues returns a statement if the busiest thread waits longer for a CPU than for anything else. While its load is only bounded,
+// several threads may share the wait, each of which sleeps longer: then neither is shown.
+func (s spending) queues() (engine.Statement, bool) {
+	all := s.run + s.wait + s.epc
+	if s.wait <= 0 || s.active*s.wait/all <= 1-s.active {
+		return engine.Statement{}, false
+	}
+	queued := percent(s.active * s.wait / all)
+	if s.at && s.Load.Threads != 1 {
+		return unknown("it waits for a CPU for at most "+queued+" of the time, and whether one thread does so, and longer than for clients, is not known",
+			waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
+	}
+	return said(analysis.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for anything else for "+percent(1-s.active),
+		waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 }
 
 // unseenLosses says that losses of the network were not measured, where that is so.
