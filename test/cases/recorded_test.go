@@ -28,9 +28,9 @@ import (
 
 const (
 	recordings = "recorded/"
-	// queued is the least ratio of the time that threads waited for a CPU, by /proc, to the time that they ran, from which the
-	// CPU limits a workload, also if its label says otherwise.
-	queued = 0.1
+	// queued is how many threads of a workload wait for a CPU on average, by /proc, from which the CPU limits it, also if its label
+	// says otherwise. Without the wait, a thread would do 20 % more, as for the shares of internal/analysis/rules.
+	queued = 1.0 / 6
 	// sgxPrefix begins the names of recordings of the virtual SGX machine. All of its processors share one thread.
 	sgxPrefix = "sgx-"
 	// heldOutKey is the variable with which .ci/run scores the recordings that are held out.
@@ -137,13 +137,13 @@ func (r recording) window() time.Duration {
 	return (r.end.Sub(r.start) * 4 / 5).Truncate(time.Second)
 }
 
-// competes reports whether threads of a workload waited for CPUs.
+// competes reports whether threads of a workload waited much for CPUs. Where /proc says nothing, such as of processes that ended, they
+// did not.
 func (r recording) competes(workload string) bool {
 	if r.truth == nil {
 		return true
 	}
-	of := r.truth[workload]
-	return of.Queued >= queued*of.Ran
+	return r.truth[workload].Queued >= queued
 }
 
 // permitted reports whether a finding above info may be right.
@@ -157,6 +157,7 @@ func (r recording) permitted(f analysis.Finding) bool {
 // A recordedScore adds up results.
 type recordedScore struct {
 	right, wrong    int // findings above info
+	clean           int // recordings without a wrong one
 	found, wanted   int // recordings whose cause must be found
 	stated, misled  int // limits
 	unknown         int
@@ -171,7 +172,7 @@ func (r recording) score(result engine.Result, s *recordedScore) {
 		s.complaints = append(s.complaints, r.name+": "+fmt.Sprintf(format, args...))
 	}
 	s.runs++
-	found := false
+	found, before := false, s.wrong
 	for _, f := range result.Findings {
 		switch {
 		case f.Severity == analysis.Info || r.Workload != "" && f.Workload != r.Workload && f.Workload != "":
@@ -183,6 +184,9 @@ func (r recording) score(result engine.Result, s *recordedScore) {
 			s.falseByRule[f.Rule]++
 			complain("%s at %q, which is not there: %s (%s)", f.Rule, f.Workload, f.Cause, f.Severity)
 		}
+	}
+	if s.wrong == before {
+		s.clean++
 	}
 	if len(r.Find) > 0 {
 		s.wanted++
@@ -225,7 +229,7 @@ func (s recordedScore) String() string {
 	}
 	return strings.Join([]string{
 		share("precision", s.right, s.right+s.wrong), share("recall", s.found, s.wanted),
-		share("recordings without a false finding", s.runs-s.wrong, s.runs),
+		share("recordings without a false finding", s.clean, s.runs),
 		share("limits that are true", s.stated-s.misled, s.stated), share("limits that are stated", s.stated, s.stated+s.unknown),
 	}, "\n")
 }
@@ -250,25 +254,53 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// TestRecordingsHeldOut scores the others, and says nothing about single ones: who knew would fit rules to them. It fails if the
-// goals are refuted. Few recordings do not prove them, and the intervals say how far they are from it.
+// TestRecordingsHeldOut scores the others, and says nothing about single ones: who knew would fit rules to them. A single false finding,
+// cause that is not found, or wrong limit is an error, and so is an unknown limit of half of them. See recorded/README.md for what this shows.
 func TestRecordingsHeldOut(t *testing.T) {
 	if os.Getenv(heldOutKey) == "" {
 		t.Skipf("%s is not set: only CI scores what is held out", heldOutKey)
 	}
 	s := scored(t, true)
 	t.Logf("recordings that are held out\n%s", s)
-	for _, goal := range []struct {
-		what        string
-		part, whole int
-		least       float64
+	if wrong := s.refuted(); len(wrong) > 0 {
+		t.Errorf("recordings that are held out: %s", strings.Join(wrong, ", "))
+	}
+}
+
+// refuted says what of a score is worse than it may be. An interval cannot decide this: of six, it contains 95 % until three are wrong.
+func (s recordedScore) refuted() (why []string) {
+	for what, n := range map[string]int{"false findings": s.wrong, "causes that are not found": s.wanted - s.found, "wrong limits": s.misled} {
+		if n > 0 {
+			why = append(why, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	if s.unknown > 0 && s.unknown >= s.stated {
+		why = append(why, fmt.Sprintf("%d limits are unknown, and %d are stated", s.unknown, s.stated))
+	}
+	slices.Sort(why)
+	return why
+}
+
+// TestScoresCanBeRefuted: each kind of error fails, also a single one, and the CPU is not true of programs that hardly wait for it.
+func TestScoresCanBeRefuted(t *testing.T) {
+	for _, tt := range []struct {
+		score recordedScore
+		want  string
 	}{
-		{"precision", s.right, s.right + s.wrong, 0.95},
-		{"recall", s.found, s.wanted, 0.90},
-		{"limits that are true", s.stated - s.misled, s.stated, 0.95},
+		{recordedScore{runs: 6, stated: 5, unknown: 1, wanted: 2, found: 2, right: 2}, ""},
+		{recordedScore{runs: 6, stated: 6, misled: 1}, "1 wrong limits"},
+		{recordedScore{runs: 6, stated: 6, wrong: 1}, "1 false findings"},
+		{recordedScore{runs: 6, stated: 6, wanted: 3, found: 2}, "1 causes that are not found"},
+		{recordedScore{runs: 6, stated: 3, unknown: 3}, "3 limits are unknown, and 3 are stated"},
 	} {
-		if goal.whole > 0 && stat.Proportion(float64(goal.part)/float64(goal.whole), float64(goal.whole), 0.95).High < goal.least {
-			t.Errorf("%s: %d of %d is significantly below %v", goal.what, goal.part, goal.whole, goal.least)
+		if got := strings.Join(tt.score.refuted(), ", "); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.score, got, tt.want)
+		}
+	}
+	r := recording{truth: map[string]procTruth{"quiet": {Ran: 0.001, Queued: 0.009}, "ended": {}, "crowded": {Ran: 0.05, Queued: 0.8}}}
+	for workload, want := range map[string]bool{"quiet": false, "ended": false, "absent": false, "crowded": true} {
+		if r.competes(workload) != want {
+			t.Errorf("%s competes: %v", workload, !want)
 		}
 	}
 }
