@@ -16,6 +16,10 @@ const BounceBuffers = "bounce-buffers"
 // Proposed.
 const bounceUsers = 0.10
 
+// bounceFails is the least rate of mappings that fail. A block device tries again when another request ends or after some
+// milliseconds, and each try counts, so less than one in a second delays a thread for less than a hundredth of the time. Proposed.
+const bounceFails = 1
+
 // Signals of this rule alone.
 var (
 	bounceFailuresSignal = engine.Signal{
@@ -35,13 +39,16 @@ var (
 	}
 )
 
-// bounceShare can be replaced in the configuration.
-var bounceShare = engine.Threshold{Name: "share", Default: bounceUsers, Unit: "ratio", Help: "least share of the copied data that a workload must have to be named"}
+// What can be replaced in the configuration.
+var (
+	bounceShare    = engine.Threshold{Name: "share", Default: bounceUsers, Unit: "ratio", Help: "least share of the copied data that a workload must have to be named"}
+	bounceFailures = engine.Threshold{Name: "failures", Default: bounceFails, Unit: "1/s", Help: "least rate of mappings that fail"}
+)
 
 func bounceBuffers() engine.Rule {
 	return engine.Rule{
 		Name: BounceBuffers, Title: "there is no room in the bounce buffers of this confidential machine",
-		Thresholds: []engine.Threshold{bounceShare},
+		Thresholds: []engine.Threshold{bounceFailures, bounceShare},
 		Signals:    []engine.Signal{bounceFailuresSignal, bounceBytesSignal, bounceAllSignal, bouncePoolSignal},
 		Judge:      judgeBounceBuffers,
 		NotWhen: []string{
@@ -56,7 +63,7 @@ func judgeBounceBuffers(w engine.Workload) *engine.Verdict {
 	failures, mine, all := w.By(bounceFailuresSignal, "class"), w.By(bounceBytesSignal, "class"), w.By(bounceAllSignal, "class")
 	top := ""
 	for class, n := range failures {
-		if n > 0 && mine[class] > 0 && mine[class] >= w.LeastFor(bounceShare)*all[class] && (top == "" || n > failures[top] || n == failures[top] && class < top) {
+		if n >= w.LeastFor(bounceFailures) && mine[class] > 0 && all[class] > 0 && mine[class] >= w.LeastFor(bounceShare)*all[class] && (top == "" || n > failures[top] || n == failures[top] && class < top) {
 			top = class
 		}
 	}

@@ -25,8 +25,8 @@ var costException = cost.Cycles{
 
 // guestExceptionsSignal is the signal of this rule alone.
 var guestExceptionsSignal = engine.Signal{
-	Name: "exceptions", Query: perSecond(`teescope_workload_guest_exceptions_total{reason!="hlt"}`, "reason"), Unit: "1/s",
-	Help: "instructions of the workload that caused a #VE or #VC, by reason",
+	Name: "exceptions", Query: perSecond(`teescope_workload_guest_exceptions_total{reason!~"hlt|other"}`, "reason"), Unit: "1/s",
+	Help: "instructions of the workload that caused a #VE or #VC, by reason, without halts and without those that have no remedy",
 }
 
 // guestCost can be replaced in the configuration.
@@ -63,9 +63,13 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 	if top == "" || high < w.LeastFor(guestCost)*cpu {
 		return nil
 	}
+	confidence := analysis.Possible // at their least cost they take less
+	if low >= w.LeastFor(guestCost)*cpu {
+		confidence = analysis.Likely
+	}
 	low, high = capped(low, high, cpu)
 	v := &engine.Verdict{
-		Confidence: analysis.Likely,
+		Confidence: confidence,
 		Cause: fmt.Sprintf("%s instructions/s cause an exception and mostly an exit to the host, %s of them %s: that takes %s of the CPU time",
 			figure(all), percent(by[top]/all), top, between(low/cpu, high/cpu)),
 		Evidence: []string{guestExceptionsSignal.With("reason", top), guestExceptionsSignal.Name, cpuSignal.Name},
