@@ -17,12 +17,6 @@ const GuestExits = "guest-exits"
 // cost. Proposed.
 const guestShare = 0.20
 
-// costException is the cost of an instruction of a confidential virtual machine that causes an exception.
-var costException = cost.Cycles{
-	What: "an instruction that causes a #VE or #VC", Low: 1744, High: 10400,
-	Source: "TUM-DSE/CVM_eval, vmexit: CPUID in a confidential virtual machine takes 1,744 cycles if the host is not asked, 10,400 if it is",
-}
-
 // guestExceptionsSignal is the signal of this rule alone.
 var guestExceptionsSignal = engine.Signal{
 	Name: "exceptions", Query: perSecond(`teescope_workload_guest_exceptions_total{reason!~"hlt|other"}`, "reason"), Unit: "1/s",
@@ -42,7 +36,7 @@ func guestExits() engine.Rule {
 		NotWhen: []string{
 			"in mode kernel, the exceptions may belong to an interrupt and not to the workload that it interrupted",
 		},
-		Sources: []string{costException.Source, "Linux, arch/x86/coco: exceptions are counted at their handlers"},
+		Sources: []string{cost.Exception.Source, "Linux, arch/x86/coco: exceptions are counted at their handlers"},
 	}
 }
 
@@ -59,7 +53,7 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 			top = reason
 		}
 	}
-	low, high := costException.CPU(all, w.Clock)
+	low, high := cost.Exception.CPU(all, w.Clock)
 	if top == "" || high < w.LeastFor(guestCost)*cpu {
 		return nil
 	}
@@ -75,6 +69,6 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 		Evidence: []string{guestExceptionsSignal.With("reason", top), guestExceptionsSignal.Name, cpuSignal.Name},
 		Advice:   []string{exitRemedies[top]},
 	}
-	v.Saves(w, low, high, costException.Assumption(), w.Clock.Assumption())
+	v.Saves(w, low, high, cost.Exception.Assumption(), w.Clock.Assumption())
 	return v
 }

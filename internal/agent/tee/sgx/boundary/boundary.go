@@ -204,7 +204,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		emit(b.families.Cost.Value(b.opts.CostLow.Seconds(), "low"))
 		emit(b.families.Cost.Value(b.opts.CostHigh.Seconds(), "high"))
 	}
-	if earlier := lockOr(&b.mu, &b.emitted); earlier != nil {
+	if earlier := lockOr(&b.mu, &b.emitted, scrapeWaits); earlier != nil {
 		return earlier.again(emit)
 	}
 	defer b.mu.Unlock()
@@ -232,26 +232,39 @@ func (e *emitted) again(emit func(prometheus.Metric)) error {
 	return e.err
 }
 
-// A scan may wait up to a second for the files of a process that makes itself slow to read. A scrape then repeats the counts of
-// an earlier one, so that such a process delays no other figure. It does not repeat old counts: they would look like those of
-// a machine where nothing happens.
+// Scans may wait for seconds for the files of processes that make themselves slow to read. A scrape waits for a scan, as long as a
+// usual one takes on an overloaded machine. After that it repeats the counts of an earlier scrape, so that such a process
+// delays no other figure. It does not repeat old counts: they would look like those of a machine where nothing happens.
 const (
-	scrapeWaits  = 50 * time.Millisecond // for a scan
-	scrapeRepeat = 10 * time.Second      // the age of counts that are not repeated any more
+	scrapeWaits  = 2 * time.Second  // for a scan
+	scrapeRepeat = 10 * time.Second // the age of counts that are not repeated any more
 )
 
-// lockOr locks, or returns the earlier counts if a scan goes on and they are not old. It waits in turn otherwise, because scans that
-// follow each other leave no moment in which the lock is free.
-func lockOr(mu *sync.Mutex, earlier *atomic.Pointer[emitted]) *emitted {
-	for until := time.Now().Add(scrapeWaits); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		if mu.TryLock() {
-			return nil
+// lockOr locks, or returns the earlier counts if it has waited for so long and they are not old. It waits in turn, because scans
+// that follow each other leave no moment in which the lock is free.
+func lockOr(mu *sync.Mutex, earlier *atomic.Pointer[emitted], waits time.Duration) *emitted {
+	if mu.TryLock() {
+		return nil
+	}
+	locked, left := make(chan struct{}), make(chan struct{})
+	go func() {
+		mu.Lock()
+		select {
+		case locked <- struct{}{}:
+		case <-left:
+			mu.Unlock()
 		}
+	}()
+	select {
+	case <-locked:
+		return nil
+	case <-time.After(waits):
 	}
 	if last := earlier.Load(); last != nil && time.Since(last.at) < scrapeRepeat {
+		close(left)
 		return last
 	}
-	mu.Lock()
+	<-locked
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+const waits = 50 * time.Millisecond
+
 // scanning holds a lock as scans do that follow each other without a pause, until the returned function is called.
 func scanning(mu *sync.Mutex) (stop func()) {
 	var over atomic.Bool
@@ -16,7 +18,7 @@ func scanning(mu *sync.Mutex) (stop func()) {
 	mu.Lock()
 	wg.Go(func() {
 		for !over.Load() {
-			time.Sleep(2 * scrapeWaits)
+			time.Sleep(2 * waits)
 			mu.Unlock()
 			mu.Lock()
 		}
@@ -36,7 +38,7 @@ func TestAScrapeRepeatsNoOldCounts(t *testing.T) {
 		stop := scanning(&mu)
 		got := make(chan *emitted, 1)
 		go func() {
-			last := lockOr(&mu, &earlier)
+			last := lockOr(&mu, &earlier, waits)
 			if last == nil {
 				mu.Unlock()
 			}
