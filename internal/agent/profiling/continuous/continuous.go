@@ -34,6 +34,9 @@ const (
 	// has no names.
 	slow, fast = 500 * time.Millisecond, 100 * time.Millisecond
 	rows       = 1 << 20 // of tables for stacks: 8 MiB
+	// locations and stackBytes limit a profile. An agent has less memory than a command that profiles, and any process can show
+	// other stacks in each sample.
+	locations, stackBytes = 1 << 17, 64 << 20
 	// sampleCost is the CPU time of one sample. See docs/user/profile.md.
 	sampleCost = 20 * time.Microsecond
 )
@@ -188,7 +191,9 @@ func (p *Profiler) Run(ctx context.Context) error {
 // profile takes the samples of one profile. It ends early if another frequency is wanted.
 func (p *Profiler) profile(ctx context.Context) {
 	hertz := p.wanted()
-	p.recording = recording.New(recording.Options{Table: p.table, All: true, Wanted: func(of *symbol.Process) { p.look[of] = true }})
+	p.recording = recording.New(recording.Options{
+		Table: p.table, All: true, Wanted: func(of *symbol.Process) { p.look[of] = true }, Locations: locations, Bytes: stackBytes,
+	})
 	before := p.sampler.Tallies()
 	p.about.Frequency, p.about.Weight, p.about.Unwound, p.about.Began = hertz, 1, p.tables != nil, time.Now()
 	p.say("changing the frequency of samples", p.setFrequency(hertz))

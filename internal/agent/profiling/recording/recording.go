@@ -7,6 +7,7 @@
 package recording
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
@@ -29,6 +30,8 @@ type Options struct {
 	Unwanted func(profiling.Process)
 	// Wanted is told the process of each sample that is kept. It may be nil.
 	Wanted func(*symbol.Process)
+	// Locations and Bytes limit different addresses and the memory of stacks. 0 is the usual limit.
+	Locations, Bytes int
 }
 
 // place is an address, as far as samples share it.
@@ -74,6 +77,7 @@ type Recording struct {
 
 // New returns an empty recording.
 func New(o Options) *Recording {
+	o.Locations, o.Bytes = cmp.Or(o.Locations, maxLocations), cmp.Or(o.Bytes, maxBytes)
 	return &Recording{Options: o, places: map[place]uint32{}, index: map[string]int{}}
 }
 
@@ -130,7 +134,7 @@ func (r *Recording) location(l symbol.Location) (uint32, bool) {
 	if known {
 		return at, true
 	}
-	if len(r.locations) >= maxLocations {
+	if len(r.locations) >= r.Locations {
 		return 0, false
 	}
 	at = uint32(len(r.locations))
@@ -159,7 +163,7 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	at, known := r.index[string(r.key)]
 	if !known {
 		r.used += 8*len(stack) + 256
-		if len(r.samples) >= maxStacks || r.used > maxBytes {
+		if len(r.samples) >= maxStacks || r.used > r.Bytes {
 			r.dropped += s.Samples
 			return
 		}

@@ -47,3 +47,25 @@ func TestProcessesAreUnwantedOnlyAfterALook(t *testing.T) {
 		}
 	}
 }
+
+// TestARecordingIsBounded adds stacks of which each is of other addresses.
+func TestARecordingIsBounded(t *testing.T) {
+	proc, sys := hostfs.At("/proc"), hostfs.At("/sys")
+	reads := reader.New(reader.Options{Proc: proc, Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler)})
+	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: "/sys/fs/cgroup", Reads: reads})
+	defer func() {
+		if err := table.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for name, o := range map[string]Options{"addresses": {Locations: 100}, "bytes": {Bytes: 100 * (8 + 256)}} {
+		o.Table, o.All = table, true
+		r := New(o)
+		for i := range 1000 {
+			r.Add(&profiling.Sample{Process: profiling.Process{PID: os.Getpid()}, Kernel: []uint64{uint64(1000 + i)}, Samples: 1})
+		}
+		if len(r.samples) != 100 || r.dropped != 900 || r.Kept() != 1000 {
+			t.Errorf("%s: %d stacks of %d addresses, %d samples dropped", name, len(r.samples), len(r.locations), r.dropped)
+		}
+	}
+}
