@@ -25,7 +25,9 @@ const (
 	usualRange = time.Hour
 	// maxMerged is the number of profiles in a query: 12 hours.
 	maxMerged = 720
-	maxLabels = 16 // of a query
+	// maxMergedBytes limits the stacks and names of all of them, without what is written.
+	maxMergedBytes = 128 << 20
+	maxLabels      = 16 // of a query
 	// patience is how long a query may take, and wait for another one.
 	patience = 30 * time.Second
 )
@@ -148,7 +150,7 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 			continue
 		}
 		if b == nil {
-			b = profile.NewBuilder("pprof", p.Values, profile.DefaultLimits())
+			b = profile.NewBuilder("pprof", p.Values, limits())
 		}
 		switch err := b.Merge(p, func(one *profile.Sample) bool { return matches(p, one, a.labels) }); {
 		case errors.Is(err, profile.ErrValues):
@@ -171,6 +173,13 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 	return p, nil
 }
 
+// limits are those of a query. A server has less memory than a command that merges files.
+func limits() profile.Limits {
+	l := profile.DefaultLimits()
+	l.Bytes = maxMergedBytes
+	return l
+}
+
 func matches(p *profile.Profile, s *profile.Sample, labels []profile.Label) bool {
 	for _, l := range labels {
 		if p.Label(s, l.Key) != l.Value {
@@ -180,8 +189,7 @@ func matches(p *profile.Profile, s *profile.Sample, labels []profile.Label) bool
 	return true
 }
 
-// serveMerged answers with one profile in the asked format, pprof unless it says another one. With a parameter whose name begins
-// with against_ it is the difference from that as a page.
+// serveMerged answers with one profile in the asked format, pprof unless it says another one.
 func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	name := q.Get("format")
