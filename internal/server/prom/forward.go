@@ -9,8 +9,10 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -114,7 +116,7 @@ func (f *Forwarder) open() error {
 		if err != nil {
 			return fmt.Errorf("remote-write.config-file: %w", err)
 		}
-		shown, _, _ := strings.Cut(u.String(), "?") // the parameters may be secret
+		shown := f.nameOf(u)
 		queue, err := spool.Open(spool.Options{
 			Dir: filepath.Join(all, name), Bytes: o.RetentionSize / int64(len(r.URLs)), Age: o.RetentionTime,
 			Log: o.Log.With("receiver", shown),
@@ -125,6 +127,17 @@ func (f *Forwarder) open() error {
 		f.senders = append(f.senders, &spool.Sender{Queue: queue, Client: sends, URL: u.String(), Name: shown, Header: headerOf(r.Protocol)})
 	}
 	return removeOthers(all, wanted, o.Log)
+}
+
+// nameOf is the name of the next receiver, without its parameters, which may be secret. Receivers that differ in these only have a
+// number too, so that each has series of its own.
+func (f *Forwarder) nameOf(u *url.URL) string {
+	without, _, _ := strings.Cut(u.String(), "?")
+	name := without
+	for n := 2; slices.ContainsFunc(f.senders, func(s *spool.Sender) bool { return s.Name == name }); n++ {
+		name = fmt.Sprintf("%s (%d)", without, n)
+	}
+	return name
 }
 
 // receivers returns the senders, or nothing before Init.

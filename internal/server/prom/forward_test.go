@@ -215,3 +215,23 @@ func only(t *testing.T, r *realReceiver, name, le string, want float64) {
 		t.Errorf("%d series %s with le=%q: %v", n, name, le, r.series(t, name))
 	}
 }
+
+// TestReceiversHaveNames has two receivers that differ in a parameter only, which is not shown.
+func TestReceiversHaveNames(t *testing.T) {
+	o := options(t.TempDir(), &logs{})
+	for _, tenant := range []string{"a", "b"} {
+		o.RemoteWrite.URLs = append(o.RemoteWrite.URLs, &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/write", RawQuery: "token=" + tenant})
+	}
+	f := NewForwarder(o)
+	if err := f.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if a, b := f.senders[0].Name, f.senders[1].Name; a != "http://127.0.0.1:1/write" || b != a+" (2)" {
+		t.Errorf("%q and %q", a, b)
+	}
+}
