@@ -175,6 +175,9 @@ type otlpHist struct {
 
 type otlpBucket struct{ le, count float64 }
 
+// maxExact is the largest count that is exact as a float. A larger one, such as an infinite one, has no integer to be sent as.
+const maxExact = 1 << 53
+
 // otlpHistograms writes the points of a family of classic histograms. Not ok means that series are missing or contradict each
 // other; they are sent as they are then.
 func otlpHistograms(samples []forwarded) (points []byte, ok bool) {
@@ -231,12 +234,16 @@ func (h *otlpHist) point() (b []byte, ok bool) {
 	}
 	slices.SortFunc(h.bounds, func(a, b otlpBucket) int { return cmp.Compare(a.le, b.le) })
 	var counts, bounds []byte
-	before := 0.0
+	before, below := 0.0, math.Inf(-1)
 	for i, one := range h.bounds {
 		last := i == len(h.bounds)-1
-		if one.count < before || one.count != math.Trunc(one.count) || math.IsInf(one.le, 1) != last {
+		if one.count < before || one.count != math.Trunc(one.count) || one.count > maxExact || math.IsInf(one.le, 1) != last {
 			return nil, false
 		}
+		if !(one.le > below) { // also if it is no number
+			return nil, false
+		}
+		below = one.le
 		counts = protowire.AppendFixed64(counts, uint64(one.count-before))
 		if before = one.count; !last {
 			bounds = protowire.AppendFixed64(bounds, math.Float64bits(one.le))

@@ -235,3 +235,25 @@ func TestReceiversHaveNames(t *testing.T) {
 		t.Errorf("%q and %q", a, b)
 	}
 }
+
+// TestHistogramsThatOTLPCannotSay are sent as the series that they have.
+func TestHistogramsThatOTLPCannotSay(t *testing.T) {
+	inf := math.Inf(1)
+	for name, tt := range map[string]struct {
+		bounds []otlpBucket
+		count  float64
+		want   bool
+	}{
+		"good":         {[]otlpBucket{{1, 2}, {inf, 3}}, 3, true},
+		"infinite":     {[]otlpBucket{{1, 2}, {inf, inf}}, inf, false},
+		"too many":     {[]otlpBucket{{inf, 1e300}}, 1e300, false},
+		"twice":        {[]otlpBucket{{1, 2}, {1, 2}, {inf, 3}}, 3, false},
+		"not a number": {[]otlpBucket{{math.NaN(), 2}, {inf, 3}}, 3, false},
+	} {
+		sum := 1.0
+		h := otlpHist{of: forwarded{ls: labels.EmptyLabels()}, bounds: tt.bounds, sum: &sum, count: &tt.count}
+		if _, ok := h.point(); ok != tt.want {
+			t.Errorf("%s: %v", name, ok)
+		}
+	}
+}
