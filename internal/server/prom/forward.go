@@ -124,7 +124,7 @@ func (f *Forwarder) open() error {
 		if err != nil {
 			return notWritable(o.DataDir, err)
 		}
-		f.senders = append(f.senders, &spool.Sender{Queue: queue, Client: sends, URL: u.String(), Name: shown, Header: headerOf(r.Protocol)})
+		f.senders = append(f.senders, &spool.Sender{Queue: queue, Client: sends, URL: u.String(), Name: shown, Header: headerOf(r.Protocol), Refused: refusedOf(r.Protocol)})
 	}
 	return removeOthers(all, wanted, o.Log)
 }

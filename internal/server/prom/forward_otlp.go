@@ -260,3 +260,45 @@ func (h *otlpHist) point() (b []byte, ok bool) {
 	}
 	return otlpAttributes(b, 9, h.of.ls, model.BucketLabel), true
 }
+
+// refusedOf returns what reads how many samples a receiver has refused in an answer that it calls good, or nil.
+func refusedOf(protocol string) func([]byte) int {
+	if protocol != OTLP {
+		return nil
+	}
+	return otlpRefused
+}
+
+// otlpRefused reads the number of rejected points in an ExportMetricsServiceResponse, whose text may be cut. A point of a histogram is
+// of several samples, so it is the least number of them.
+func otlpRefused(body []byte) int {
+	const partialSuccess, rejected = 1, 1
+	for len(body) > 0 {
+		field, kind, n := protowire.ConsumeTag(body)
+		if n < 0 {
+			return 0
+		}
+		body = body[n:]
+		if field == partialSuccess && kind == protowire.BytesType {
+			size, n := protowire.ConsumeVarint(body)
+			if n < 0 {
+				return 0
+			}
+			body = body[n:]
+			body = body[:min(size, uint64(len(body)))]
+			continue
+		}
+		if field == rejected && kind == protowire.VarintType {
+			points, n := protowire.ConsumeVarint(body)
+			if n < 0 {
+				return 0
+			}
+			return int(min(points, math.MaxInt32))
+		}
+		if n = protowire.ConsumeFieldValue(field, kind, body); n < 0 {
+			return 0
+		}
+		body = body[n:]
+	}
+	return 0
+}

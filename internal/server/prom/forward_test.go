@@ -257,3 +257,21 @@ func TestHistogramsThatOTLPCannotSay(t *testing.T) {
 		}
 	}
 }
+
+// TestPartialSuccess reads how many points a receiver of OTLP refuses in a good answer.
+func TestPartialSuccess(t *testing.T) {
+	why := "out of order " + strings.Repeat("x", 2000)
+	part := textField(numberField(nil, 1, 7), 2, why)
+	for name, tt := range map[string]struct {
+		body []byte
+		want int
+	}{
+		"all taken": {nil, 0}, "no part": {message(nil, 1, nil), 0}, "a warning": {message(nil, 1, textField(nil, 2, why)), 0},
+		"some": {message(nil, 1, part), 7}, "cut": {message(nil, 1, part)[:1024], 7}, "JSON": {[]byte(`{"partialSuccess":{}}`), 0},
+		"too many": {message(nil, 1, numberField(nil, 1, 1<<63)), math.MaxInt32},
+	} {
+		if got := otlpRefused(tt.body); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}

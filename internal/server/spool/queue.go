@@ -264,16 +264,16 @@ func (q *Queue) release() {
 // all says that a receiver has taken all samples of a request.
 const all = -1
 
-// done removes the oldest request. Taken is how many of its samples the receiver has taken, or all.
-func (q *Queue) done(taken int) {
+// done removes the oldest request. Taken is how many of its samples the receiver has taken, or all but the refused ones.
+func (q *Queue) done(taken, refused int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entries[0]
 	q.sending = false
 	if taken == all || taken > e.samples {
-		taken = e.samples
+		taken = e.samples - min(refused, e.samples)
 	}
-	refused := e.samples - taken
+	refused = e.samples - taken
 	q.sent += uint64(taken)
 	if refused == 0 && q.since.samples > 0 {
 		q.opts.Log.Warn("sending again; samples were dropped", "samples", q.since.samples,

@@ -207,6 +207,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestPartlyRefused has a receiver that answers that it has taken all but some samples.
+func TestPartlyRefused(t *testing.T) {
+	q := open(t, t.TempDir(), 0, 0, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "3") }))
+	defer server.Close()
+	for _, samples := range []int{10, 2} {
+		q.Add([]byte("a"), samples, at(0))
+		s := Sender{Queue: q, Client: server.Client(), URL: server.URL, Refused: func(body []byte) int { return int(body[0] - '0') }}
+		body, _ := q.take()
+		a := s.post(t.Context(), body)
+		if a.err == nil || a.again {
+			t.Errorf("%+v", a)
+		}
+		q.done(a.taken, a.refused)
+	}
+	if s := q.State(); s.Dropped[Refused] != 3+2 || s.Sent != 7 || s.Requests != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestNothingIsDroppedWhileItIsSent fills a queue while its oldest request is on its way.
 func TestNothingIsDroppedWhileItIsSent(t *testing.T) {
 	q := open(t, t.TempDir(), 2*block, 0, nil)
@@ -217,7 +237,7 @@ func TestNothingIsDroppedWhileItIsSent(t *testing.T) {
 	for i := range 5 {
 		q.Add([]byte("x"), 10, at(int64(i+1)))
 	}
-	q.done(all)
+	q.done(all, 0)
 	if s := q.State(); s.Sent != 1 || s.Dropped[Full] != 40 || s.Requests != 1 {
 		t.Errorf("%+v", s)
 	}

@@ -33,6 +33,8 @@ type Sender struct {
 	URL    string
 	Name   string      // for metrics
 	Header http.Header // of each request
+	// Refused reads in the body of a good answer how many samples the receiver has refused. It may be nil. The body may be cut.
+	Refused func(body []byte) int
 
 	first, longest time.Duration // pauses, for tests
 	said           string        // the last failure that was logged
@@ -44,6 +46,8 @@ type answer struct {
 	again bool          // the request may succeed later
 	after time.Duration // how long to wait for that at least
 	taken int           // samples, or all
+	// refused is how many samples of a request were refused whose others were taken. It is 0 unless taken is all.
+	refused int
 }
 
 // Run sends until ctx ends. It repeats what fails, and drops what a receiver refuses for good.
@@ -70,7 +74,7 @@ func (s *Sender) Run(ctx context.Context) {
 			continue
 		}
 		pause = s.first
-		s.Queue.done(a.taken)
+		s.Queue.done(a.taken, a.refused)
 		if a.err == nil && s.said != "" {
 			s.said = ""
 			s.Queue.opts.Log.Info("sending samples works again")
@@ -108,7 +112,13 @@ func (s *Sender) post(ctx context.Context, body []byte) answer {
 	defer func() { _ = resp.Body.Close() }()                               // nothing was written
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint))         // an incomplete text is better than none
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 16*maxComplaint)) // so that the connection can be used again
-	return judge(resp, said)
+	a := judge(resp, said)
+	if a.err == nil && s.Refused != nil {
+		if a.refused = s.Refused(said); a.refused > 0 {
+			a.err = errors.New("the receiver has taken a part of the samples")
+		}
+	}
+	return a
 }
 
 // judge says what an answer means. Only what says that these samples are wrong loses them: a wrong password, an address that does
