@@ -111,7 +111,7 @@ func (r *Run) check() error {
 			return fmt.Errorf("the series %s has %d values for %d times", id, len(s.Values), len(r.Times))
 		}
 	}
-	if len(r.Times)*len(r.Series) > MaxSamples {
+	if len(r.Times)*max(len(r.Series), leastSample) > MaxSamples {
 		return fmt.Errorf("more than %d values, absent ones included: import a part of the time or of the series", MaxSamples)
 	}
 	for i, at := range r.Times {
