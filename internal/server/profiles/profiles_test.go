@@ -133,8 +133,11 @@ func TestProfilesAreFoundAgain(t *testing.T) {
 	if err := again.add(minute(t, epoch, 1)); err != nil || len(again.entries) != 3 {
 		t.Errorf("%v: a profile that is there already is there twice: %v", err, again.entries)
 	}
-	if err := New(Options{Dir: filepath.Join(t.TempDir(), "none")}).Init(t.Context()); err != nil {
-		t.Error(err)
+	file := filepath.Join(s.opts.Dir, "notes.txt")
+	for _, dir := range []string{filepath.Join(t.TempDir(), "none"), file, filepath.Join(file, "below")} {
+		if err := New(Options{Dir: dir, Log: s.opts.Log}).Init(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -87,18 +88,20 @@ func New(o Options) *Store {
 func (*Store) Name() string { return "profiles" }
 
 // Init implements service.Initializer. It finds the files of earlier runs, and removes those that were not finished.
+// A directory that cannot be read does not stop the program.
 func (s *Store) Init(context.Context) error {
 	dir, err := os.Open(s.opts.Dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("opening the profiles: %w", err)
+		s.opts.Log.Error("reading the kept profiles failed", "err", err)
+		return nil
 	}
 	defer dir.Close()
 	files, err := dir.ReadDir(maxFiles)
-	if err != nil && len(files) == 0 {
-		return nil // it is empty
+	if err != nil && !errors.Is(err, io.EOF) { // it is empty
+		s.opts.Log.Error("reading the kept profiles failed", "err", err)
 	}
 	for _, f := range files {
 		if name, is := strings.CutSuffix(f.Name(), unfinished); is {
