@@ -48,7 +48,7 @@ func handshakes(f *advise.Facts) *advise.Advice {
 		return nil
 	}
 	a := configured(analysis.Info, analysis.Likely, fmt.Sprintf("In %d of %d steps of %g s at least %d threads a second start, and sockets are bound with them: each thread makes a pipe with a TLS handshake. "+
-		"In the busiest step that takes %s to %s cores, if a thread with its pipe costs 2.4 to 2.7 ms (measured with gramine-direct).",
+		"In the busiest of these that takes %s to %s cores, if a thread with its pipe costs 2.4 to 2.7 ms (measured with gramine-direct).",
 		b.Joined, b.Steps, b.Step, judged.ChurnStarts, analysis.Figure(b.Starts*judged.HandshakeLow), analysis.Figure(b.Starts*judged.HandshakeHigh)))
 	a.Do = []string{"keep threads in a pool, and let each thread serve many requests or connections", "or serve all connections in an event loop"}
 	return a

@@ -71,17 +71,22 @@ func Bursts(ctx context.Context, r engine.Result, workload, of string) *advise.B
 	if len(sources) != 1 || r.Window < 2*leastStep || r.Window > mostBursts {
 		return nil
 	}
-	asker := query.NewAsker(ctx, sources[0], perRate)
+	return bursts(query.NewAsker(ctx, sources[0], perRate), r.Window, r.At, workload, of)
+}
+
+func bursts(asker *query.Asker, window time.Duration, at time.Time, workload, of string) *advise.Bursts {
 	name := ""
 	if workload != "" {
 		name = ",workload=" + strconv.Quote(workload)
 	}
-	step := max(leastStep, (r.Window / steps).Truncate(time.Second))
+	step := max(leastStep, (window / steps).Truncate(time.Second))
+	var owner map[string]string
 	counted := func(selector string) (byTime map[int64]float64) {
-		all := asker.Range(fmt.Sprintf(`sum by (workload, instance) (rate(%s[%s]))`, selector, query.Duration(step)), r.At.Add(step-r.Window), r.At, step)
-		if len(all) != 1 {
-			return nil
+		all := asker.Range(fmt.Sprintf(`sum by (workload, instance) (rate(%s[%s]))`, selector, query.Duration(step)), at.Add(step-window), at, step)
+		if len(all) != 1 || owner != nil && !maps.Equal(owner, all[0].Labels) {
+			return nil // the sockets of a workload are not those of the threads of another
 		}
+		owner = all[0].Labels
 		byTime = make(map[int64]float64)
 		for _, p := range all[0].Points {
 			byTime[p.Time.UnixMilli()] = p.Value
@@ -94,7 +99,8 @@ func Bursts(ctx context.Context, r engine.Result, workload, of string) *advise.B
 	)
 }
 
-// joined joins rates by their time. It returns nil without starts or without sockets.
+// joined joins rates by their time. It returns nil without starts or without sockets. The busiest step is one of those whose threads
+// make pipes, if there is one: the time of pipes is computed from it.
 func joined(starts, sockets, binds map[int64]float64, step time.Duration, of string) *advise.Bursts {
 	b := &advise.Bursts{Step: step.Seconds(), Source: of}
 	for _, at := range slices.Sorted(maps.Keys(starts)) {
@@ -105,13 +111,16 @@ func joined(starts, sockets, binds map[int64]float64, step time.Duration, of str
 			continue
 		}
 		b.Steps++
+		first := b.Steps == 1
 		if n >= judged.ChurnStarts {
 			b.Many++
-			if made >= judged.HandshakeSockets*n && bound >= judged.HandshakeBinds*n {
-				b.Joined++
-			}
 		}
-		if n > b.Starts || b.Steps == 1 {
+		pipes := n >= judged.ChurnStarts && made >= judged.HandshakeSockets*n && bound >= judged.HandshakeBinds*n
+		if pipes {
+			b.Joined++
+			first = b.Joined == 1
+		}
+		if first || n > b.Starts && (pipes || b.Joined == 0) {
 			b.Starts, b.Sockets, b.Binds = n, made, bound
 		}
 	}

@@ -3,11 +3,39 @@
 package advise
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
+
+// owned is a source in which each counter belongs to one workload.
+type owned map[string]string
+
+func (owned) Instant(context.Context, string, time.Time) ([]query.Sample, error) { return nil, nil }
+
+func (o owned) Range(_ context.Context, text string, _, at time.Time, _ time.Duration) ([]query.Series, error) {
+	for counter, workload := range o {
+		if strings.Contains(text, counter) {
+			return []query.Series{{Labels: map[string]string{"workload": workload, "instance": "host"}, Points: []query.Point{{Time: at, Value: 100}}}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// Threads of a workload are not joined with sockets of another, if only one has each.
+func TestBurstsAreOfOneWorkload(t *testing.T) {
+	for sockets, want := range map[string]bool{"a": true, "b": false} {
+		source := owned{"thread_starts": "a", `"socket"`: sockets, `"bind"`: sockets}
+		got := bursts(query.NewAsker(t.Context(), source, time.Second), time.Minute, time.Unix(1000, 0), "", "")
+		if (got != nil) != want {
+			t.Errorf("threads of a and sockets of %s: %+v", sockets, got)
+		}
+	}
+}
 
 // Starts of threads are joined with the sockets of the same seconds: a burst of sockets at another time is none of theirs.
 func TestBurstsAreJoined(t *testing.T) {
@@ -17,7 +45,8 @@ func TestBurstsAreJoined(t *testing.T) {
 	}{
 		"together":       {map[int64]float64{1: 0, 2: 100, 3: 9}, map[int64]float64{1: 0, 2: 200, 3: 18}, map[int64]float64{1: 0, 2: 100, 3: 9}, &advise.Bursts{Starts: 100, Sockets: 200, Binds: 100, Step: 15, Steps: 3, Many: 1, Joined: 1}},
 		"apart":          {map[int64]float64{1: 0, 2: 100}, map[int64]float64{1: 200, 2: 0}, map[int64]float64{1: 100, 2: 0}, &advise.Bursts{Starts: 100, Step: 15, Steps: 2, Many: 1}},
-		"two of three":   {map[int64]float64{1: 10, 2: 20, 3: 30}, map[int64]float64{1: 15, 2: 30, 3: 44}, map[int64]float64{1: 7.5, 2: 15, 3: 30}, &advise.Bursts{Starts: 30, Sockets: 44, Binds: 30, Step: 15, Steps: 3, Many: 3, Joined: 2}},
+		"two of three":   {map[int64]float64{1: 10, 2: 20, 3: 30}, map[int64]float64{1: 15, 2: 30, 3: 44}, map[int64]float64{1: 7.5, 2: 15, 3: 30}, &advise.Bursts{Starts: 20, Sockets: 30, Binds: 15, Step: 15, Steps: 3, Many: 3, Joined: 2}},
+		"most elsewhere": {map[int64]float64{1: 1000, 2: 10, 3: 1000}, map[int64]float64{1: 0, 2: 20, 3: 0}, map[int64]float64{1: 0, 2: 10, 3: 0}, &advise.Bursts{Starts: 10, Sockets: 20, Binds: 10, Step: 15, Steps: 3, Many: 3, Joined: 1}},
 		"no binds there": {map[int64]float64{1: 10, 2: 20}, map[int64]float64{1: 15, 2: 30}, map[int64]float64{1: 10}, &advise.Bursts{Starts: 10, Sockets: 15, Binds: 10, Step: 15, Steps: 1, Many: 1, Joined: 1}},
 		"not counted":    {map[int64]float64{1: 10}, nil, nil, nil},
 	} {
