@@ -15,6 +15,10 @@ const (
 	rareAEXs = 2
 )
 
+// clusterOver is the time for which is known how many AEXs come at a time, as in package sampling. AEXs that no window contained come as
+// those that one did: where most windows are empty, and one contains a hundred, a window that was missed has a hundred.
+const clusterOver = 10 * time.Minute
+
 // few raises the variance, because it is itself an estimate from the windows of a minute, as in package sampling.
 const few = 1.25
 
@@ -32,6 +36,10 @@ func cutOff(weight float64) float64 {
 type spread struct {
 	before, now count.Causes[float64] // estimates for the last cycle and for this one
 	begun       bool                  // there was a last cycle
+
+	// Sums that decay, of windows: their number, those that contained AEXs, and the squares of how many they contained.
+	windows       float64
+	hit, clusters count.Causes[float64]
 	counts      bool                  // the workload has breakpoints in this cycle
 }
 
@@ -42,8 +50,10 @@ type spread struct {
 // Their product is the square of the mean, as far as that is not by chance.
 func (s *spread) settle(weight float64, passed time.Duration) (variance count.Causes[float64]) {
 	rare := rareAEXs * weight * weight * min(1, passed.Seconds()/rareOver.Seconds())
+	keeps := 1 - min(1, passed.Seconds()/clusterOver.Seconds())
+	s.windows = s.windows*keeps + 1
 	for cause := range variance {
-		variance[cause] = rare
+		variance[cause] = rare * s.cluster(cause, s.now[cause]/weight, keeps)
 		if s.begun {
 			difference := s.now[cause] - s.before[cause]
 			variance[cause] += few*difference*difference/2 + cutOff(weight)*s.now[cause]*s.before[cause]
@@ -51,6 +61,20 @@ func (s *spread) settle(weight float64, passed time.Duration) (variance count.Ca
 	}
 	s.before, s.now, s.begun, s.counts = s.now, count.Causes[float64]{}, true, false
 	return variance
+}
+
+// cluster adds the AEXs of a window, and returns the mean square of those of a window with AEXs, as far as windows are empty. It is
+// at least 1.
+func (s *spread) cluster(cause int, seen, keeps float64) float64 {
+	s.hit[cause] *= keeps
+	s.clusters[cause] = s.clusters[cause]*keeps + seen*seen
+	if seen > 0 {
+		s.hit[cause]++
+	}
+	if s.hit[cause] <= 0 {
+		return 1
+	}
+	return max(1, s.clusters[cause]/s.hit[cause]*(1-s.hit[cause]/s.windows))
 }
 
 // spreads are those of all workloads, while AEXs are sampled.

@@ -47,52 +47,64 @@ func bursts(rate float64) exits {
 	}
 }
 
-// The interval that the variance makes contains the number of AEXs in most minutes: 95 %, and more where they are rare. The windows
-// are those of the sampler: of 20 ms, in cycles, at a random position that begins before the cycle by up to a window.
+// The interval that the variance makes contains the number of AEXs in most minutes: nominally 95 %, at least 90 %, and more where they are
+// rare. The windows are those of the sampler: of 20 ms, in cycles, at a random position that begins before the cycle by up to a window. The first ten
+// minutes are not judged, because it is not known then how many AEXs come at a time.
 //
-// False alarms: none, because the seed is fixed. Without the part for AEXs that no window contained, rare ones are held in 7 to 30 % of minutes.
+// False alarms: none, because the seeds are fixed. Without the part for AEXs that no window contained, rare ones are held in 7 to 30 % of minutes.
+// Without clusters, bursts are held in 12 to 92 %.
 func TestTheIntervalOfAEXsHolds(t *testing.T) {
-	const window, minutes, seconds = 0.02, 100, 60
+	const window, minutes, first, seconds = 0.02, 300, 10, 60
 	for name, tt := range map[string]struct {
 		load  exits
 		cycle float64
 	}{
-		"a timer of 250 Hz":          {ticking(250), 0.5},
-		"a timer of 1000 Hz":         {ticking(1000), 2},
-		"faults, 500 a second":       {poisson(500), 0.5},
-		"faults in bursts":           {bursts(2), 0.5},
-		"reschedules, one a second":  {poisson(1), 0.5},
-		"devices, three a minute":    {poisson(0.05), 0.2},
-		"devices, in cycles of 10 s": {poisson(0.5), 10},
+		"a timer of 250 Hz":            {ticking(250), 0.5},
+		"a timer of 1000 Hz":           {ticking(1000), 2},
+		"faults, 500 a second":         {poisson(500), 0.5},
+		"faults, in cycles of 10 s":    {poisson(500), 10},
+		"faults in bursts":             {bursts(2), 0.5},
+		"bursts in cycles of 10 s":     {bursts(2), 10},
+		"rare bursts":                  {bursts(0.2), 0.5},
+		"rare bursts in cycles of 2 s": {bursts(0.2), 2},
+		"reschedules, one a second":    {poisson(1), 0.5},
+		"reschedules, five a second":   {poisson(5), 0.5},
+		"devices, three a minute":      {poisson(0.05), 0.2},
+		"devices, in cycles of 10 s":   {poisson(0.5), 10},
 	} {
-		random := rand.New(rand.NewPCG(1, 2))
-		held, bias, sum := 0, 0.0, 0.0
-		for range minutes {
-			at := tt.load(random, seconds)
-			slices.Sort(at)
+		for seed := range uint64(2) {
+			random := rand.New(rand.NewPCG(seed, 20261127))
+			held, bias, sum, width := 0, 0.0, 0.0, 0.0
 			var one spread
-			estimate, variance := 0.0, 0.0
-			for start := 0.0; start < seconds; start += tt.cycle {
-				from := start + random.Float64()*(tt.cycle+window) - window
-				until := math.Min(start+tt.cycle, from+window)
-				from = math.Max(start, from)
-				first, _ := slices.BinarySearch(at, from)
-				last, _ := slices.BinarySearch(at, until)
-				weight := (tt.cycle + window) / window
-				one.now[count.Timer] = float64(last-first) * weight
-				estimate += one.now[count.Timer]
-				variance += one.settle(weight, time.Duration(tt.cycle*float64(time.Second)))[count.Timer]
+			for minute := range first + minutes {
+				at := tt.load(random, seconds)
+				slices.Sort(at)
+				estimate, variance := 0.0, 0.0
+				for start := 0.0; start < seconds; start += tt.cycle {
+					from := start + random.Float64()*(tt.cycle+window) - window
+					until := math.Min(start+tt.cycle, from+window)
+					from = math.Max(start, from)
+					begin, _ := slices.BinarySearch(at, from)
+					end, _ := slices.BinarySearch(at, until)
+					weight := (tt.cycle + window) / window
+					one.now[count.Timer] = float64(end-begin) * weight
+					estimate += one.now[count.Timer]
+					variance += one.settle(weight, time.Duration(tt.cycle*float64(time.Second)))[count.Timer]
+				}
+				if minute < first {
+					continue
+				}
+				truth := float64(len(at))
+				if math.Abs(estimate-truth) <= 1.96*math.Sqrt(variance) {
+					held++
+				}
+				bias, sum, width = bias+estimate-truth, sum+truth, width+1.96*math.Sqrt(variance)
 			}
-			truth := float64(len(at))
-			if math.Abs(estimate-truth) <= 1.96*math.Sqrt(variance) {
-				held++
+			share := float64(held) / minutes
+			t.Logf("%s: %.1f %% of %d minutes, bias %+.1f %%, +- %.0f %%", name, 100*share, minutes, 100*bias/sum, 100*width/sum)
+			if share < 0.9 {
+				t.Errorf("%s: the interval contains the truth in %.1f %% of minutes", name, 100*share)
 			}
-			bias, sum = bias+estimate-truth, sum+truth
-		}
-		share := float64(held) / minutes
-		t.Logf("%s: %.1f %% of %d minutes, bias %+.1f %%", name, 100*share, minutes, 100*bias/sum)
-		if share < 0.93 {
-			t.Errorf("%s: the interval contains the truth in %.1f %% of minutes", name, 100*share)
 		}
 	}
 }
