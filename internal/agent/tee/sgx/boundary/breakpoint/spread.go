@@ -40,7 +40,7 @@ type spread struct {
 	// Sums that decay, of windows: their number, those that contained AEXs, and the squares of how many they contained.
 	windows       float64
 	hit, clusters count.Causes[float64]
-	counts      bool                  // the workload has breakpoints in this cycle
+	counts        bool // the workload has breakpoints in this cycle
 }
 
 // settle ends a cycle and returns the variance of its estimates. An AEX that was seen stands for weight, and passed is the time
