@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
@@ -49,6 +50,9 @@ var (
 	aexCausesSignal = engine.Signal{
 		Name: "causes", Query: perSecond("teescope_enclave_aex_total", "cause"), Unit: "1/s", Help: "asynchronous exits by cause",
 	}
+	aexVarianceSignal = engine.Signal{
+		Name: "variance", Query: perSecond("teescope_enclave_aex_variance_total", "cause"), Unit: "1/s", Help: "growth of the variance of these, where they are sampled",
+	}
 )
 
 // Thresholds that the configuration can replace.
@@ -62,7 +66,7 @@ func aexStorm() engine.Rule {
 		Name: AEXStorm, Title: "trapped instructions or interrupts force exits from the enclave",
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{aexTraps, aexTicks},
-		Signals:    []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal, aexCausesSignal},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal, aexCausesSignal, aexVarianceSignal},
 		Judge:      judgeAEXStorm,
 		NotWhen: []string{
 			"the application has just started: libraries query the processor's features then",
@@ -138,7 +142,7 @@ var aexCauses = map[string]struct{ what, advice string }{
 }
 
 // mainCause adds the cause of most of the exits to a verdict, if it is known. The advice is then about that cause alone. faults is
-// the rate of page faults in enclave memory.
+// the rate of page faults in enclave memory. A sampled cause must be that of most exits at the lower end of its 95 % interval too.
 func mainCause(w engine.Workload, faults float64, verdict *engine.Verdict) {
 	all, most, main := 0.0, 0.0, ""
 	for cause, n := range w.By(aexCausesSignal, "cause") {
@@ -151,7 +155,8 @@ func mainCause(w engine.Workload, faults float64, verdict *engine.Verdict) {
 		kind = "outside_fault"
 	}
 	of, told := aexCauses[kind]
-	if !told || most < all/2 {
+	uncertain := 1.96 * math.Sqrt(w.By(aexVarianceSignal, "cause")[main]/w.Window) // the variance is that of the number in the window
+	if !told || most-uncertain < all/2 {
 		return
 	}
 	verdict.Cause += fmt.Sprintf("; by cause, %s of them are by %s", percent(most/all), of.what)

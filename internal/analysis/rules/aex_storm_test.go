@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -43,6 +44,25 @@ func TestAdviceOfAEXStormIsAboutItsMainCause(t *testing.T) {
 		advice := strings.Join(v.Advice, "\n")
 		if !strings.Contains(advice, c.want) || c.not != "" && strings.Contains(advice, c.not) {
 			t.Errorf("%s: %s", main, advice)
+		}
+	}
+}
+
+// A sampled cause is named only if it is that of most exits also at the lower end of its interval.
+func TestASampledCauseOfAEXsMustBeCertain(t *testing.T) {
+	sample := func(value float64, cause string) query.Sample {
+		return query.Sample{Labels: map[string]string{"workload": "w", "instance": "a", "cause": cause}, Value: value}
+	}
+	const window = 300
+	for deviation, named := range map[float64]bool{0: true, 5000: true, 9000: true, 12_000: false, 100_000: false} { // of the rate: 36,000 of 36,500 a second
+		w := aexStorm().View("w", window*time.Second, map[string][]query.Sample{
+			aexCausesSignal.Name:   {sample(36_000, "device"), sample(500, "timer")},
+			aexVarianceSignal.Name: {sample(deviation*deviation*window, "device")},
+		})
+		v := &engine.Verdict{}
+		mainCause(w, 0, v)
+		if (v.Cause != "") != named {
+			t.Errorf("+- %v: %q", deviation, v.Cause)
 		}
 	}
 }
