@@ -231,6 +231,7 @@ func profileShow() *cobra.Command {
 func profileDiff() *cobra.Command {
 	var o dividing
 	var cpu [2]string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two profiles: the time of each function or group, and its share of the change",
@@ -238,11 +239,16 @@ func profileDiff() *cobra.Command {
 			"the whole. If the profiles count samples and not time, --cpu-time-a and --cpu-time-b give it; without them, shares are\n" +
 			"compared.\n\n" +
 			"A change that may be noise of sampling is marked with ~. The interval of a change is put together from the binomial\n" +
-			"intervals of both shares; together the intervals hold in 95 % of comparisons. The CPU times count as exact.",
+			"intervals of both shares; together the intervals hold in 95 % of comparisons. The CPU times count as exact.\n\n" +
+			"--format draws both as one flame graph. A frame is as wide as the mean of its shares; red has grown, blue has shrunk.",
 		Example: "  teescope profile diff before.txt after.txt\n" +
-			"  teescope profile diff --cpu-time-a 5% --cpu-time-b 20% --group ECDH='ecdh|x25519' --group RSA=rsa intel.folded arm.folded",
+			"  teescope profile diff --cpu-time-a 5% --cpu-time-b 20% --group ECDH='ecdh|x25519' --group RSA=rsa intel.folded arm.folded\n" +
+			"  teescope profile diff --format html before.txt after.txt > change.html",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "" {
+				return drawDiff(cmd, &o, args, format)
+			}
 			d, err := diff(&o, args, cpu)
 			if err != nil {
 				return err
@@ -255,10 +261,30 @@ func profileDiff() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&cpu[0], "cpu-time-a", "", "the CPU `time` that A is a sample of: a time such as 5s, or a percentage of a CPU such as 5%")
 	cmd.Flags().StringVar(&cpu[1], "cpu-time-b", "", "the CPU `time` that B is a sample of")
+	cmd.Flags().StringVar(&format, "format", "", "write a flame graph of the difference to the standard output, as `svg` or html")
+	complete(cmd, "format", cobra.FixedCompletions([]string{"svg", "html"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "cpu-time-a", cobra.NoFileCompletions)
 	complete(cmd, "cpu-time-b", cobra.NoFileCompletions)
 	o.flags(cmd)
+	for _, other := range []string{"json", "by", "group", "top", "cpu-time-a", "cpu-time-b"} {
+		cmd.MarkFlagsMutuallyExclusive("format", other)
+	}
 	return cmd
+}
+
+// drawDiff writes a flame graph of two profiles.
+func drawDiff(cmd *cobra.Command, o *dividing, args []string, format string) error {
+	if !write.Graph(format) {
+		return fmt.Errorf("--format %q: use svg or html", format)
+	}
+	var sides [2]*profile.Profile
+	for i, name := range args {
+		var err error
+		if sides[i], _, err = o.openWithin(name, profile.Whole{}); err != nil {
+			return err
+		}
+	}
+	return write.Difference(cmd.OutOrStdout(), format, sides[0], sides[1], filepath.Base(args[0])+" (A) and "+filepath.Base(args[1])+" (B)")
 }
 
 // diff reads and compares two profiles.

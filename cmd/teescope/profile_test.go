@@ -95,6 +95,17 @@ func TestProfileConverts(t *testing.T) {
 	}
 }
 
+// The shares are those of the published figures: ECDH has 15 % of A and 50 % of B.
+func TestProfileDiffIsDrawn(t *testing.T) {
+	a, b := published(t)
+	for format, begin := range map[string]string{"svg": "<svg ", "html": "<!doctype html>"} {
+		out, _, err := execute(t, "profile", "diff", "--format", format, a, b)
+		if err != nil || !strings.HasPrefix(out, begin) || !strings.Contains(out, "<title>ecdh_mul, A 15.00 %, B 50.00 %, +35.00 points</title>") {
+			t.Errorf("%s: %v\n%.2000s", format, err, out)
+		}
+	}
+}
+
 func TestProfileErrors(t *testing.T) {
 	a, b := published(t)
 	empty := filepath.Join(t.TempDir(), "empty")
@@ -114,6 +125,8 @@ func TestProfileErrors(t *testing.T) {
 		{[]string{"show", "--cpu-time", "fast", a}, "--cpu-time"},
 		{[]string{"show", "--within", "rsa_sing", a}, "rsa_sign"},
 		{[]string{"diff", "--cpu-time-a", "5%", "--cpu-time-b", "5s", a, b}, "--cpu-time"},
+		{[]string{"diff", "--format", "gif", a, b}, "svg or html"},
+		{[]string{"diff", "--format", "svg", "--group", "X=x", a, b}, "group"},
 		{[]string{"breakdown", "--child", "parse", a}, "--root"},
 		{[]string{"convert", a, filepath.Join(t.TempDir(), "x.gif")}, "--format"},
 	} {

@@ -30,6 +30,7 @@ const style = `:root{color-scheme:light dark;--text:#1b1b1f;--dim:#5c5c66;--line
 svg text{font:12px system-ui,sans-serif;fill:#1b1b1f;pointer-events:none}svg .t,svg .d{fill:var(--text)}svg .t{font-size:15px}svg .d{fill:var(--dim)}
 svg .b{fill:var(--back)}svg g rect{stroke:var(--line);stroke-width:.5}svg g:hover rect,svg g:focus rect{stroke:var(--text);stroke-width:1}
 .k{fill:#f0b27a}.u{fill:#c9c9d1}.c0{fill:#9ecae8}.c1{fill:#a8dcc4}.c2{fill:#e6c3da}.c3{fill:#f3dc8c}.c4{fill:#c5d59a}.c5{fill:#b9bdf0}
+.g1{fill:#f8d3ca}.g2{fill:#f0a08e}.g3{fill:#e56a54}.l1{fill:#cfe1f3}.l2{fill:#98c1e6}.l3{fill:#5f9fd6}.same{fill:#e4e4e0}
 svg g.hit rect{fill:#ff6fcf}svg g.off{display:none}
 `
 
@@ -42,53 +43,70 @@ var script string
 
 // A bar is a frame in the graph.
 type bar struct {
-	depth       int
-	from, value int64 // in the unit of the values
-	frame       uint32
+	depth  int
+	from   int64   // in the unit of the shown value
+	values []int64 // of the frame and all that it calls, one for each of the profile's values
+	frame  uint32
 }
 
-// layout returns the bars of a flame graph, with the root at the depth 0, and the smallest value that is drawn.
-func layout(p *profile.Profile) (bars []bar, least int64, depth int) {
+// plan places the bars of a flame graph.
+type plan struct {
+	list  []*profile.Sample // in the order of the graph
+	rank  []uint32          // of frames
+	sums  [][]int64         // of each sample: the values of all before it
+	main  int
+	least int64 // smallest value that is drawn
+	bars  []bar // with the root at the depth 0
+	depth int   // of the graph
+}
+
+// layout returns the bars of a flame graph.
+func layout(p *profile.Profile) *plan {
 	rank, _ := ranks(p, func(f profile.Frame) string { return f.Name() + "\x00" + f.Library })
-	list := ordered(p, rank, false)
-	var sums []int64 // of the samples before each
-	sum := int64(0)
-	for _, s := range list {
-		sums = append(sums, sum)
-		sum += s.Values[p.Main]
+	l := &plan{list: ordered(p, rank, false), rank: rank, main: p.Main}
+	sums := make([]int64, len(p.Values))
+	for _, s := range l.list {
+		l.sums = append(l.sums, slices.Clone(sums))
+		for i, v := range s.Values {
+			sums[i] += v
+		}
 	}
-	sums = append(sums, sum)
-	for least = max(1, sum/int64(width*5)); ; least *= 2 {
-		bars, depth = bars[:0], 0
-		if place(&bars, &depth, list, sums, rank, 0, least) {
-			return bars, least, depth
+	l.sums = append(l.sums, sums)
+	for l.least = max(1, sums[l.main]/int64(width*5)); ; l.least *= 2 {
+		l.bars, l.depth = l.bars[:0], 0
+		if l.place(0, len(l.list), 0) {
+			return l
 		}
 	}
 }
 
 // place adds the bars of the samples, which have the same frames up to a depth. It returns false if there are too many.
-func place(bars *[]bar, deepest *int, list []*profile.Sample, sums []int64, rank []uint32, depth int, least int64) bool {
-	at := func(i int) uint32 { return list[i].Stack[len(list[i].Stack)-1-depth] }
-	for i := 0; i < len(list); {
-		if len(list[i].Stack) <= depth {
+func (l *plan) place(begin, end, depth int) bool {
+	at := func(i int) uint32 { return l.list[i].Stack[len(l.list[i].Stack)-1-depth] }
+	for i := begin; i < end; {
+		if len(l.list[i].Stack) <= depth {
 			i++
 			continue
 		}
-		end := i + 1
-		for end < len(list) && len(list[end].Stack) > depth && rank[at(end)] == rank[at(i)] {
-			end++
+		next := i + 1
+		for next < end && len(l.list[next].Stack) > depth && l.rank[at(next)] == l.rank[at(i)] {
+			next++
 		}
-		if value := sums[end] - sums[i]; value >= least {
-			if len(*bars) >= mostBars {
+		if l.sums[next][l.main]-l.sums[i][l.main] >= l.least {
+			if len(l.bars) >= mostBars {
 				return false
 			}
-			*bars = append(*bars, bar{depth, sums[i], value, at(i)})
-			*deepest = max(*deepest, depth+1)
-			if !place(bars, deepest, list[i:end], sums[i:end+1], rank, depth+1, least) {
+			one := bar{depth, l.sums[i][l.main], slices.Clone(l.sums[next]), at(i)}
+			for k, v := range l.sums[i] {
+				one.values[k] -= v
+			}
+			l.bars = append(l.bars, one)
+			l.depth = max(l.depth, depth+1)
+			if !l.place(i, next, depth+1) {
 				return false
 			}
 		}
-		i = end
+		i = next
 	}
 	return true
 }
@@ -106,32 +124,51 @@ func class(f profile.Frame) string {
 	return fmt.Sprintf("c%d", h.Sum32()%colours)
 }
 
+// A look is how the frames of a graph are drawn.
+type look struct {
+	class   func(bar) string // the colour
+	label   func(bar) string // what is said of the frame after its name
+	caption func(least int64) string
+}
+
+// plain is the look of one profile.
+func plain(p *profile.Profile) look {
+	total, unit := float64(p.Total()), p.Values[p.Main].Unit
+	return look{
+		class: func(b bar) string { return class(p.Frames[b.frame]) },
+		label: func(b bar) string {
+			return fmt.Sprintf("%.2f %%, %d %s", 100*float64(b.values[p.Main])/total, b.values[p.Main], unit)
+		},
+		caption: func(least int64) string { return caption(p, least) },
+	}
+}
+
 // writeSVG writes a picture without a script. A title on each frame has its share.
 func writeSVG(w io.Writer, p *profile.Profile, title string) error {
-	return graph(w, p, title, style)
+	return graph(w, p, plain(p), title, style)
 }
 
 // graph writes the picture. The style is empty within a page, which has it.
-func graph(w io.Writer, p *profile.Profile, title, css string) error {
-	bars, least, depth := layout(p)
-	total, v := p.Total(), p.Values[p.Main]
-	height := top + depth*row + 24
+func graph(w io.Writer, p *profile.Profile, of look, title, css string) error {
+	l := layout(p)
+	total := float64(p.Total())
+	height := top + l.depth*row + 24
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d" role="img" aria-label="%s">`+"\n", width, height, width, height, text.HTML("Flame graph of "+title))
 	if css != "" {
 		fmt.Fprintf(&b, "<style>%s</style>", css)
 	}
 	fmt.Fprintf(&b, `<rect class="b" width="%.0f" height="%d"/><text class="t" x="4" y="18">%s</text><text class="d" x="4" y="36">%s</text>`+"\n", width, height,
-		text.HTML(text.Short(text.Label(title), 150)), text.HTML(text.Short(caption(p, least), 190)))
-	for _, r := range bars {
+		text.HTML(text.Short(text.Label(title), 150)), text.HTML(text.Short(of.caption(l.least), 190)))
+	for _, r := range l.bars {
 		f := p.Frames[r.frame]
-		x, wide := width*float64(r.from)/float64(total), width*float64(r.value)/float64(total)
-		y := top + (depth-1-r.depth)*row
-		label := fmt.Sprintf("%s, %.2f %%, %d %s", f.Name(), 100*float64(r.value)/float64(total), r.value, v.Unit)
+		x, wide := width*float64(r.from)/total, width*float64(r.values[p.Main])/total
+		y := top + (l.depth-1-r.depth)*row
+		label := f.Name() + ", " + of.label(r)
 		if f.Library != "" && f.Resolved() {
 			label += ", " + f.Library
 		}
-		fmt.Fprintf(&b, `<g data-name="%s"><title>%s</title><rect class="%s" x="%.2f" y="%d" width="%.2f" height="%d"/>`, text.HTML(f.Name()), text.HTML(label), class(f), x, y, wide, row-1)
+		fmt.Fprintf(&b, `<g data-name="%s"><title>%s</title><rect class="%s" x="%.2f" y="%d" width="%.2f" height="%d"/>`, text.HTML(f.Name()), text.HTML(label), of.class(r), x, y, wide, row-1)
 		if fits := int(wide / 7); fits >= 4 {
 			fmt.Fprintf(&b, `<text x="%.2f" y="%d">%s</text>`, x+3, y+12, text.HTML(text.Short(f.Name(), fits)))
 		}
@@ -175,6 +212,10 @@ func Policy() string {
 // writeHTML writes a page with the graph, which a click zooms and a field searches. Its policy allows nothing but its own
 // style and script.
 func writeHTML(w io.Writer, p *profile.Profile, title string) error {
+	return page(w, p, plain(p), title)
+}
+
+func page(w io.Writer, p *profile.Profile, of look, title string) error {
 	css := style + pageStyle
 	if _, err := fmt.Fprintf(w, `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -185,7 +226,7 @@ func writeHTML(w io.Writer, p *profile.Profile, title string) error {
 `, Policy(), text.HTML(title), css); err != nil {
 		return err
 	}
-	if err := graph(w, p, title, ""); err != nil {
+	if err := graph(w, p, of, title, ""); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "<script>%s</script></body></html>\n", script)

@@ -273,22 +273,24 @@ func TestHostileNamesAreText(t *testing.T) {
 // TestFlameGraph: widths are shares, and each frame is above its caller and within it.
 func TestFlameGraph(t *testing.T) {
 	p := recorded(t, "python.txt.gz")
-	bars, least, depth := layout(p)
+	l := layout(p)
+	bars, least, depth := l.bars, l.least, l.depth
 	total := p.Total()
+	value := func(b bar) int64 { return b.values[p.Main] }
 	if least != 15348 || depth < 10 { // total / 6000
 		t.Errorf("frames of %d and more are drawn, %d rows", least, depth)
 	}
 	var root int64
 	for i, b := range bars {
 		if b.depth == 0 {
-			root += b.value
+			root += value(b)
 			continue
 		}
 		parent := bars[i-1]
 		for j := i - 1; parent.depth >= b.depth; j-- {
 			parent = bars[j]
 		}
-		if parent.depth != b.depth-1 || b.from < parent.from || b.from+b.value > parent.from+parent.value {
+		if parent.depth != b.depth-1 || b.from < parent.from || b.from+value(b) > parent.from+value(parent) {
 			t.Errorf("%+v is not within %+v", b, parent)
 		}
 	}
@@ -310,9 +312,10 @@ func TestFlameGraph(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bars, least, _ = layout(wide.Profile())
-	if len(bars) > mostBars || least < 2000 || !strings.Contains(caption(wide.Profile(), least), "are not drawn") {
-		t.Errorf("%d frames of at least %d", len(bars), least)
+	l = layout(wide.Profile())
+	least = l.least
+	if len(l.bars) > mostBars || least < 2000 || !strings.Contains(caption(wide.Profile(), least), "are not drawn") {
+		t.Errorf("%d frames of at least %d", len(l.bars), least)
 	}
 }
 

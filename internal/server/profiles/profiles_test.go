@@ -115,6 +115,33 @@ func TestProfilesAreAddedUpByTimeAndLabels(t *testing.T) {
 	}
 }
 
+// A difference is of two times, of two workloads, or of both. What the base does not name is as in the query.
+func TestDifferenceOfTwoQueries(t *testing.T) {
+	s := filled(t, 2, nil)
+	now, before := "start="+at(1)+"&end="+at(2), "&base.start="+at(0)+"&base.end="+at(1)
+	for query, want := range map[string][]string{
+		now + before + "&format=svg":                                      {"work, A 75.00 %, B 75.00 %, +0.00 points", "scan, A 25.00 %, B 25.00 %"},
+		now + "&format=svg&base.workload=db":                              {"work, A 0.00 %, B 75.00 %, +75.00 points", "scan, A 100.00 %, B 25.00 %, -75.00 points"},
+		now + before + "&format=html&workload=web&base.label=workload:db": {"work, A 0.00 %, B 100.00 %", "scan, A 100.00 %, B 0.00 %", "workload db, 2026-01-02 12:00:00", "<!doctype html>"},
+		now + before + "&format=svg&workload=web":                         {"work, A 100.00 %, B 100.00 %", "A: 3 nanoseconds of cpu, B: 30 nanoseconds of cpu"},
+	} {
+		status, body, _ := get(s, "/api/profiles/merged?"+query)
+		for _, part := range want {
+			if status != 200 || !strings.Contains(body, part) {
+				t.Errorf("%s: %d without %q: %.1500s", query, status, part, body)
+			}
+		}
+	}
+	for query, want := range map[string]int{
+		now + before: 400, now + before + "&format=folded": 400, now + "&format=svg&base.start=" + at(0): 400, now + "&format=svg&base.label=x": 400,
+		now + "&format=svg&base.workload=none": 404, "workload=none&format=svg&" + now + before: 404,
+	} {
+		if status, body, _ := get(s, "/api/profiles/merged?"+query); status != want {
+			t.Errorf("%s: %d, want %d: %.200s", query, status, want, body)
+		}
+	}
+}
+
 // A store that starts again has the files of before, and no other ones. What a kill left of writing is removed.
 func TestProfilesAreFoundAgain(t *testing.T) {
 	s := filled(t, 3, nil)

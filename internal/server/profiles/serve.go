@@ -4,9 +4,11 @@ package profiles
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -117,6 +119,32 @@ func readQuery(q url.Values, prefix string) (a query, err error) {
 	return a, nil
 }
 
+// base begins the names of the parameters of the other side of a difference.
+const base = "base."
+
+// readBase reads what a difference is from, and whether one is asked for. What it does not name is as in the query.
+func readBase(q url.Values, a query) (b query, asked bool, err error) {
+	for name := range q {
+		asked = asked || strings.HasPrefix(name, base)
+	}
+	if !asked {
+		return b, false, nil
+	}
+	if b, err = readQuery(q, base); err != nil {
+		return b, true, err
+	}
+	switch {
+	case !q.Has(base+"start") && !q.Has(base+"end"):
+		b.start, b.end = a.start, a.end
+	case !q.Has(base+"start") || !q.Has(base+"end"):
+		return b, true, errors.New("give both base.start and base.end, or neither")
+	}
+	if len(b.labels) == 0 {
+		b.labels = a.labels
+	}
+	return b, true, nil
+}
+
 // title names what a query asks for.
 func (a query) title() string {
 	var parts []string
@@ -189,16 +217,18 @@ func matches(p *profile.Profile, s *profile.Sample, labels []profile.Label) bool
 	return true
 }
 
-// serveMerged answers with one profile in the asked format, pprof unless it says another one.
+// serveMerged answers with one profile in the asked format, pprof unless it says another one. With parameters that begin with
+// base. it is a flame graph of the difference from that.
 func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	name := q.Get("format")
-	if name == "" {
-		name = "pprof"
-	}
+	name := cmp.Or(q.Get("format"), "pprof")
 	a, err := readQuery(q, "")
-	format, err2 := write.Choose(name, "")
-	if err := errors.Join(err, err2); err != nil {
+	from, differs, err2 := readBase(q, a)
+	format, err3 := write.Choose(name, "")
+	if differs && !write.Graph(name) {
+		err3 = errors.New("a difference has the format svg or html")
+	}
+	if err := errors.Join(err, err2, err3); err != nil {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
@@ -213,24 +243,42 @@ func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	}
 	var b bytes.Buffer
 	p, err := s.merged(ctx, a)
-	if err == nil {
+	switch {
+	case err != nil:
+	case differs:
+		err = s.difference(ctx, &b, name, from, a, p)
+	default:
 		err = format.Write(&b, p, a.title())
 	}
 	if err != nil {
 		refuse(w, err)
 		return
 	}
+	send(w, name, format.Extensions[0], b.Bytes())
+}
+
+// difference draws what has changed from one query to another, whose profile is p.
+func (s *Store) difference(ctx context.Context, w io.Writer, format string, from, to query, p *profile.Profile) error {
+	before, err := s.merged(ctx, from)
+	if err != nil {
+		return fmt.Errorf("base: %w", err)
+	}
+	return write.Difference(w, format, before, p, from.title()+" (A); "+to.title()+" (B)")
+}
+
+// send sends a written profile.
+func send(w http.ResponseWriter, format, extension string, body []byte) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
-	switch name {
+	switch format {
 	case "html":
 		h.Set("Content-Security-Policy", write.Policy()) // that of the page allows no script of its own
 		h.Set("Content-Type", "text/html; charset=utf-8")
 	default:
 		h.Set("Content-Type", "application/octet-stream")
-		h.Set("Content-Disposition", `attachment; filename="profile`+format.Extensions[0]+`"`)
+		h.Set("Content-Disposition", `attachment; filename="profile`+extension+`"`)
 	}
-	_, _ = w.Write(b.Bytes()) // fails only when the client has gone
+	_, _ = w.Write(body) // fails only when the client has gone
 }
 
 func refuse(w http.ResponseWriter, err error) {
