@@ -12,10 +12,10 @@ import (
 	"io"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
@@ -144,7 +144,7 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 	exe, _ := f.Host.Of(uint32(pid)).Executable() // as named in its mappings
 	enclave := false
 	for _, m := range maps {
-		enclave = enclave || isDevice(string(m.Path))
+		enclave = enclave || tee.IsEnclaveDevice(string(m.Path))
 	}
 	done := map[string]bool{}
 	for _, m := range maps {
@@ -162,20 +162,13 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 	}
 }
 
-// isDevice reports whether a mapping is one of an enclave.
-func isDevice(path string) bool {
-	return strings.HasPrefix(path, "/dev/sgx") || strings.HasPrefix(path, "/dev/isgx")
-}
-
 // runtimeOf returns the runtime whose functions a mapped file may have.
 func runtimeOf(file string, isExe, enclave bool) string {
-	name := path.Base(file)
+	runtime := functions.OfLibrary(file)
 	switch {
-	case strings.HasPrefix(name, "libsgx_urts.so"):
-		return functions.SDK
-	case strings.HasPrefix(name, "libocclum-pal.so"):
-		return functions.Occlum
-	case isExe && name == "loader":
+	case runtime != "":
+		return runtime
+	case isExe && path.Base(file) == "loader":
 		return functions.Gramine
 	case isExe && enclave:
 		return functions.OpenEnclave

@@ -5,9 +5,7 @@ package boundary
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -211,16 +209,14 @@ func (b *Backend) openFiles(p *process.Process) (answered bool) {
 // runtimeOf returns the runtime whose functions a mapped file may have. Open Enclave's functions are in the
 // executable itself.
 func runtimeOf(detected teelabel.Runtime, file string, isExe bool) string {
-	name := path.Base(file)
+	runtime := functions.OfLibrary(file)
 	switch {
 	case detected == teelabel.GramineSGX:
 		if isExe {
 			return gramine.Runtime
 		}
-	case strings.HasPrefix(name, "libocclum-pal.so"):
-		return functions.Occlum
-	case strings.HasPrefix(name, "libsgx_urts.so") && detected == teelabel.SDK:
-		return functions.SDK
+	case runtime == functions.Occlum, runtime == functions.SDK && detected == teelabel.SDK:
+		return runtime
 	case isExe && (detected == teelabel.OpenEnclave || detected == teelabel.EGo || detected == teelabel.SDK):
 		return functions.OpenEnclave
 	}

@@ -5,6 +5,7 @@ package functions
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -86,6 +87,19 @@ var (
 
 // runtimes maps the names to all kinds.
 var runtimes = map[string]*runtime{sdk.name: sdk, openEnclave.name: openEnclave, occlum.name: occlum, gramine.name: gramine}
+
+// OfLibrary returns the runtime whose library a file is, by its name. It is empty for other files, such as programs that a runtime
+// is linked into.
+func OfLibrary(file string) string {
+	name := path.Base(file)
+	switch {
+	case strings.HasPrefix(name, "libsgx_urts.so"):
+		return SDK
+	case strings.HasPrefix(name, "libocclum-pal.so"):
+		return Occlum
+	}
+	return ""
+}
 
 // plainName removes the suffix that a compiler adds to a variant of a function (".constprop.0", ".isra.0"). It
 // refuses parts that a compiler split off (".part.0", ".cold"), because a call enters them in its middle.

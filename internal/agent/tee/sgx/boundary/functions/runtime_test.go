@@ -100,3 +100,13 @@ func TestVariantsOfFunctions(t *testing.T) {
 		}
 	}
 }
+
+func TestLibrariesOfRuntimes(t *testing.T) {
+	for file, want := range map[string]string{
+		"/usr/lib/libsgx_urts.so.2 (deleted)": SDK, "/opt/occlum/lib/libocclum-pal.so.0": Occlum, "/lib/libsgx_urts_sim.so": "", "/libsgx_urts.so/app": "", "": "",
+	} {
+		if got := OfLibrary(file); got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+}
