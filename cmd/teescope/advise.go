@@ -205,6 +205,7 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (muted s
 	facts.Judged = true
 	facts.Rates = advised.Rates(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Bursts = advised.Bursts(ctx, result, o.Workload, facts.FindingsOf)
+	facts.Locks = advised.Locks(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Findings, muted = judged(result.Findings, o.Muted)
 	return muted, nil
 }

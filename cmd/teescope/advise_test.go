@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -378,6 +379,45 @@ func TestAdviceAboutBursts(t *testing.T) {
 			if last := a.Seen[len(a.Seen)-1]; a.Rule == "thread-creation" && (last.What != "sockets bound in the same step" || last.Value != b.Binds) {
 				t.Errorf("%s: %+v", name, a.Seen)
 			}
+		}
+	}
+}
+
+// The time in futex decides where an agent measured it. Of 4 threads in system calls, 2.4 or 0.4 are in futex.
+func TestAdviceAboutTheTimeInFutex(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 8\n")
+	for name, tt := range map[string]struct {
+		threads float64
+		want    bool
+	}{"locks": {2.4, true}, "reads": {0.4, false}} {
+		r := redisInGramine(4_000, 9_000)
+		r.Counters = append(r.Counters, runtest.Counter(r.Seconds*5_000, "teescope_syscalls_total", "syscall", "futex"),
+			runtest.Counter(r.Seconds*tt.threads, "teescope_syscall_seconds_total", "syscall", "futex"),
+			runtest.Counter(r.Seconds*(4-tt.threads), "teescope_syscall_seconds_total", "syscall", "read"))
+		if err := runtest.Create(filepath.Join(dir, name+".tsrun"), runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{r}}); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--run", name+".tsrun", "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report struct {
+			Advice []struct{ Rule string }
+			Locks  struct {
+				Calls float64 `json:"futex_calls_per_second"`
+				Futex float64 `json:"futex_threads"`
+				All   float64 `json:"syscall_threads"`
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatal(err)
+		}
+		near := func(got, want float64) bool { return got > 0.99*want && got < 1.01*want }
+		if l := report.Locks; !near(l.Calls, 5_000) || !near(l.Futex, tt.threads) || !near(l.All, 4) {
+			t.Errorf("%s: %+v", name, l)
+		}
+		if got := slices.ContainsFunc(report.Advice, func(a struct{ Rule string }) bool { return a.Rule == "futex-time" }); got != tt.want {
+			t.Errorf("%s: advice of futex-time is %v\n%s", name, got, out)
 		}
 	}
 }

@@ -34,6 +34,7 @@ const (
 	Scaling  Input = "--scaling"
 	Config   Input = "--config"
 	Running  Input = "--live"
+	Futex    Input = "--run or --server with --workload, of an agent with --syscalls.time"
 	Churn    Input = "--live, --run or --server with --workload, of an agent that counts threads and system calls"
 	EPCSize  Input = "--machine with the size of the EPC"
 	Memory   Input = "--machine with the size of the memory"
@@ -66,6 +67,16 @@ type Facts struct {
 	FindingsOf  string  // what was analysed
 	Rates       *Rates  // of the workload that was analysed
 	Bursts      *Bursts // of the same
+	Locks       *Locks  // of the same
+}
+
+// Locks are the calls of futex of a workload, and the time in them, as an agent measured it (--syscalls.time). Threads that wait for
+// work are among those in futex.
+type Locks struct {
+	Calls  float64 `json:"futex_calls_per_second"`
+	Futex  float64 `json:"futex_threads"`   // threads in futex on average
+	All    float64 `json:"syscall_threads"` // threads in any system call on average, more than 0
+	Source string  `json:"source"`
 }
 
 // Bursts are starts of threads with the sockets that were made in the same seconds, as an agent counted them. The window is cut into
@@ -116,6 +127,8 @@ func (f *Facts) Has(in Input) bool {
 		known = f.Config != nil
 	case Running:
 		known = f.Live != nil && len(f.Live.Processes) > 0
+	case Futex:
+		known = f.Locks != nil
 	case Churn:
 		known = f.Bursts != nil
 	case Scaling:

@@ -67,7 +67,7 @@ func All() []advise.Rule {
 		exitlessThreads(),
 		fewThreads(),
 		forks(),
-		futexShare(),
+		futexTime(),
 		helperProcesses(),
 		invalidValues(),
 		libraryOSLimit(),

@@ -41,12 +41,13 @@ type given struct {
 	config   string
 	live     *advise.Live
 	bursts   *advise.Bursts
+	locks    *advise.Locks
 	procs    int // processes of the stats; 1 unless given
 }
 
 func (g given) facts(t *testing.T) *advise.Facts {
 	t.Helper()
-	f := &advise.Facts{StatsFile: "stats", CallsFile: "calls", LogFile: "log", FindingsOf: "run", Live: g.live, Bursts: g.bursts, Machine: &machine.Machine{Facts: map[string]machine.Fact{}}}
+	f := &advise.Facts{StatsFile: "stats", CallsFile: "calls", LogFile: "log", FindingsOf: "run", Live: g.live, Bursts: g.bursts, Locks: g.locks, Machine: &machine.Machine{Facts: map[string]machine.Fact{}}}
 	if g.manifest != "" {
 		name := "app.manifest"
 		if g.template {

@@ -8,7 +8,8 @@ const (
 	TrapsPerSecond = trapsPerSecond // exceptions in an enclave: [AEXStorm]
 	TickPerCore    = tickPerCore    // timer interrupts a second of a busy thread: [AEXStorm]
 	AEXOverTick    = aexOverTick    // asynchronous exits for each of them: [AEXStorm]
-	FutexShare     = futexShare     // of the calls: [LockContention]
+	FutexShare     = futexShare     // of the calls, or of their time: [LockContention]
+	FutexPerSecond = futexPerSecond // calls of futex: [LockContention]
 	EncryptedShare = encryptedShare // of what is moved, for encrypted data: [EncryptionTax]
 	SmallBytes     = smallBytes     // mean size of reads and writes: [SmallIO]
 

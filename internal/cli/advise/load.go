@@ -56,6 +56,7 @@ type Report struct {
 	Live     *advise.Live      `json:"live,omitempty"`
 	Rates    *advise.Rates     `json:"rates,omitempty"`
 	Bursts   *advise.Bursts    `json:"bursts,omitempty"`
+	Locks    *advise.Locks     `json:"locks,omitempty"`
 
 	source *manifest.Manifest
 }
@@ -223,7 +224,7 @@ func loadMachine(files Files) (machine.Machine, error) {
 
 // Make evaluates all rules.
 func Make(f *advise.Facts, warnings []string) *Report {
-	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, Rates: f.Rates, Bursts: f.Bursts, source: f.Manifest}
+	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, Rates: f.Rates, Bursts: f.Bursts, Locks: f.Locks, source: f.Manifest}
 	if f.Manifest != nil {
 		r.Manifest, r.Signed = f.Manifest.Name, f.Manifest.Signed
 		if r.Signed {

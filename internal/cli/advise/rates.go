@@ -57,6 +57,34 @@ func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Ra
 	return rates
 }
 
+// Locks returns the calls of futex of a workload and the time in them in the window of an analysis, or nil if an agent has not measured
+// it. There must be one workload and one machine only.
+func Locks(ctx context.Context, r engine.Result, workload, of string) *advise.Locks {
+	sources := r.Sources()
+	if len(sources) != 1 {
+		return nil
+	}
+	asker := query.NewAsker(ctx, sources[0], perRate)
+	name := ""
+	if workload != "" {
+		name = ",workload=" + strconv.Quote(workload)
+	}
+	sum := func(selector string) []query.Sample {
+		return asker.Instant(fmt.Sprintf(`sum by (workload, instance) (rate(%s%s}[%s]))`, selector, name, query.Duration(r.Window)), r.At)
+	}
+	return locksOf(
+		sum(`teescope_syscalls_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{workload!=""`), of,
+	)
+}
+
+// locksOf returns nil unless each figure is known of one workload.
+func locksOf(calls, futex, all []query.Sample, of string) *advise.Locks {
+	if len(calls) != 1 || len(futex) != 1 || len(all) != 1 || !(all[0].Value > 0) {
+		return nil
+	}
+	return &advise.Locks{Calls: calls[0].Value, Futex: futex[0].Value, All: all[0].Value, Source: of}
+}
+
 const (
 	// leastStep is the shortest step in which bursts are looked for, and steps is the number of them in a long window.
 	leastStep, steps = 15 * time.Second, 20

@@ -4,6 +4,7 @@ package advise
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,25 @@ func TestBurstsAreJoined(t *testing.T) {
 		got := joined(tt.starts, tt.sockets, tt.binds, 15*time.Second, "")
 		if (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// The time in futex is absent unless an agent measured it, and of one workload only.
+func TestLocksNeedTheTime(t *testing.T) {
+	one := func(v float64) []query.Sample { return []query.Sample{{Value: v}} }
+	if got := locksOf(one(2000), one(3), one(4), "server"); got == nil || *got != (advise.Locks{Calls: 2000, Futex: 3, All: 4, Source: "server"}) {
+		t.Errorf("%+v", got)
+	}
+	for name, got := range map[string]*advise.Locks{
+		"no time":       locksOf(one(2000), nil, nil, ""),
+		"no calls":      locksOf(nil, one(3), one(4), ""),
+		"no time spent": locksOf(one(0), one(0), one(0), ""),
+		"not a number":  locksOf(one(0), one(0), one(math.NaN()), ""),
+		"two workloads": locksOf(append(one(1), one(2)...), one(3), one(4), ""),
+	} {
+		if got != nil {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
