@@ -48,7 +48,7 @@ export class Tabs {
     if (!this.browser) throw new Error("opening a tab: the browser has not been launched");
     const context = await this.browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(120_000);
     const tab: Tab = { page, complaints: [], strangers: [] };
     this.open.push(tab);
     await ready?.();
@@ -93,7 +93,7 @@ export const search = (page: Page): string => decodeURIComponent(new URL(page.ur
 
 /** Polls `expect` for up to 15 s, because a page follows an input with a delay. */
 export const shown = <T>(read: () => T, message?: string) =>
-  expect.poll(read, { timeout: 15_000, interval: 50, ...(message !== undefined && { message }) });
+  expect.poll(read, { timeout: 120_000, interval: 50, ...(message !== undefined && { message }) });
 
 /** Polls `expect` of the query string, which changes shortly after the input. */
 export const queryString = (page: Page) => shown(() => search(page));

@@ -40,7 +40,7 @@ afterAll(async () => {
 async function open(view: View): Promise<Page> {
   tabs.url = full;
   const page = await tabs.visit(view.path);
-  page.setDefaultTimeout(60_000); // rates and findings are late on a busy machine
+  page.setDefaultTimeout(120_000); // rates and findings are late on a busy machine
   await page.waitForSelector(view.ready);
   return page;
 }
@@ -55,7 +55,7 @@ it("shows a new point on every page without a reload, and all of it again after 
     await shown(() => page.url()).toBe(address);
     await page.context().close();
   });
-}, 240_000);
+}, 600_000);
 
 it("goes through all pages by their links, back through them, and forward again", async () => {
   const page = await tabs.visit(`${full}/?range=1m`);
@@ -101,7 +101,7 @@ it("shows nginx only, and compares it with Redis per 100 answers", async () => {
     return (reads > 90 && reads < 210) || undefined;
   });
   await screenshot(page, "compare-nginx-redis");
-}, 150_000);
+}, 600_000);
 
 it("says of the machine what its kernel says", async () => {
   tabs.url = full;
@@ -162,7 +162,7 @@ it("opens and closes everything by keys, without barriers, narrow and wide", asy
     if (found.length > 0) notes[`completion at ${width}`] = found;
   });
   expect(notes).toEqual({});
-}, 120_000);
+}, 600_000);
 
 it("is walked by Tab in the order in which it is read, with the focus in sight", async () => {
   tabs.url = full;
@@ -171,20 +171,21 @@ it("is walked by Tab in the order in which it is read, with the focus in sight",
   await page.evaluate(`window.order = () => [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
     .filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility())`);
   await shown(() => page.evaluate(`order().filter((e) => e.tabIndex > 0).length`)).toBe(0);
-  let before = -1;
+  // What follows is judged by the document and not by numbers: live panels come and go between two steps.
+  await page.evaluate("window.reached = document.body");
   for (let step = 0; step < 25; step++) {
     await page.keyboard.press("Tab");
-    const [at, seen, ring] = await page.evaluate<[number, boolean, boolean]>(`(() => {
+    const [follows, seen, ring] = await page.evaluate<[boolean, boolean, boolean]>(`(() => {
       const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e);
       const above = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-      return [order().indexOf(e), above !== null && (e.contains(above) || above.contains(e)), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0];
+      const follows = order().includes(e) && (!reached.isConnected || (reached.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING) > 0);
+      window.reached = e;
+      return [follows, above !== null && (e.contains(above) || above.contains(e)), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0];
     })()`);
-    expect(at).toBeGreaterThan(before);
-    expect([seen, ring], `what Tab reaches in step ${step}`).toEqual([true, true]);
-    before = at;
+    expect([follows, seen, ring], `what Tab reaches in step ${step}`).toEqual([true, true, true]);
   }
   await page.keyboard.press("Shift+Tab");
-  await shown(() => page.evaluate("order().indexOf(document.activeElement)")).toBeLessThan(before);
+  await shown(() => page.evaluate("(reached.compareDocumentPosition(document.activeElement) & Node.DOCUMENT_POSITION_PRECEDING) > 0")).toBe(true);
 });
 
 it.each(["with-data", "without-data"])("looks right on every page, in every size and theme, %s", async (data) => {
@@ -199,4 +200,4 @@ it.each(["with-data", "without-data"])("looks right on every page, in every size
     await page.context().close();
   });
   expect(notes).toEqual({});
-}, 400_000);
+}, 600_000);

@@ -12,7 +12,7 @@ const tabs = new Tabs();
 
 async function visit(path: string): Promise<Page> {
   const page = await tabs.visit(path);
-  page.setDefaultTimeout(40_000); // findings are late on a busy machine
+  page.setDefaultTimeout(120_000); // findings are late on a busy machine
   return page;
 }
 

@@ -68,7 +68,7 @@ beforeAll(async () => {
   processes.start(script, []);
   await Promise.all([startAgain("markbuild", "deployment", rebuild), startAgain("markagain", "restart", () => undefined)]);
   await until("three helpers", 120, async () => ((await value('teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
-}, 180_000);
+}, 600_000);
 
 afterAll(async () => {
   await tabs.quit();
@@ -83,7 +83,7 @@ afterEach(async () => {
 
 async function visit(of: Tabs, path: string): Promise<Page> {
   const page = await of.visit(path);
-  page.setDefaultTimeout(40_000); // charts are late on a busy machine
+  page.setDefaultTimeout(120_000); // charts are late on a busy machine
   return page;
 }
 

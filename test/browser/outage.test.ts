@@ -38,7 +38,7 @@ it("keeps every page while the server is down, says so, sends no more requests t
   const open: { view: View; page: Page; asked: string[] }[] = [];
   await twoAtATime(views(fleetId(0), fleetId(1)), async (view) => {
     const page = await tabs.visit(view.path);
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(120_000);
     await page.waitForSelector(view.ready);
     const asked: string[] = [];
     page.on("request", (request) => {
@@ -72,4 +72,4 @@ it("keeps every page while the server is down, says so, sends no more requests t
     await page.locator(".banner").waitFor({ state: "detached" });
     await newPoint(page, view);
   });
-}, 240_000);
+}, 600_000);

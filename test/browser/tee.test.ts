@@ -10,7 +10,7 @@ import { screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, type Started, teescopeBinary, until } from "./processes";
 
 /** An emulated machine boots slowly on a busy host. A failed boot is repeated. */
-const BOOT_SECONDS = 300;
+const BOOT_SECONDS = 900;
 const DATA_SECONDS = 240;
 /** Panels that must be empty: every crossing in the machine is measured, so nothing is estimated, and no program is Gramine's. */
 const EMPTY = ["tee-estimated-exits", "tee-signals"];
@@ -64,7 +64,7 @@ it("has series for every query, and shows every panel", async () => {
   });
 
   const page = await tabs.visit("/?page=tee", { viewport: { width: 1280, height: 3200 } });
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(120_000);
   for (const def of panels) {
     const panel = page.locator(`[data-panel="${def.id}"]`);
     await panel.scrollIntoViewIfNeeded();
