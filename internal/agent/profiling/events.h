@@ -66,7 +66,8 @@ static __always_inline void remember(void *map, u32 *tid, void *begun)
 	if (!bpf_map_update_elem(map, tid, begun, BPF_NOEXIST))
 		tally(BEGAN);
 	else
-		bpf_map_update_elem(map, tid, begun, BPF_ANY); /* of a thread that ended in a call */
+		bpf_map_update_elem(map, tid, begun,
+				    BPF_ANY); /* of a thread that ended in a call */
 }
 
 static __always_inline void forget(void *map, u32 *tid)
