@@ -34,7 +34,7 @@ const (
 	// sgxPrefix begins the names of recordings of the virtual SGX machine. All of its processors share one thread.
 	sgxPrefix = "sgx-"
 	// heldOutKey is the variable with which .ci/run scores the recordings that are held out.
-	heldOutKey = "TEESCOPE_HELD_OUT"
+	heldOutKey = "CI_HELD_OUT"
 )
 
 // A recordedLabel says what is true of a recording: see recorded/labels.yaml.
