@@ -20,6 +20,7 @@ import "./styles/menu.css";
 import "./styles/kinds.css";
 import "./styles/overview.css";
 import "./styles/findings.css";
+import "./styles/workload.css";
 
 const clock = (): number => Date.now() / 1000;
 

@@ -54,14 +54,13 @@ export function Switches({ name, node }: { name: string; node: string }) {
 
 /** Leads to the code that took the CPU time of the shown time range. The server draws it. */
 function FlameLink({ name }: { name: string }) {
-  const { interval } = useShown();
-  const of = new URLSearchParams({ format: "html", workload: name, start: String(Math.floor(interval.from)), end: String(Math.ceil(interval.to)) });
+  const { from, to } = useShown().interval;
   return (
     <p class="page-note">
-      <a href={`api/profiles/merged?${of.toString()}`} target="_blank" rel="noopener">
+      <a href={`api/profiles/merged?format=html&workload=${encodeURIComponent(name)}&start=${Math.floor(from)}&end=${Math.ceil(to)}`} target="_blank">
         Flame graph of its code
-      </a>{" "}
-      in this time range, if profiles were taken.
+      </a>
+      , if profiles were taken
     </p>
   );
 }

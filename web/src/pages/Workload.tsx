@@ -19,7 +19,6 @@ import { Boundary } from "./Boundary";
 import { Sections } from "./Sections";
 import { Switches } from "./Switches";
 import { IDENTITY_EXPRS, readIdentity, teeSeries } from "./workload-facts";
-import "../styles/workload.css";
 
 export function Workload() {
   const view = useStore(useSession().view);

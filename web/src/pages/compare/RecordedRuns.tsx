@@ -11,13 +11,13 @@ export function RecordedRuns() {
   const { client } = useSession();
   const [changes, setChanges] = useState(0);
   const [chosen, setChosen] = useState<readonly string[]>([]);
-  const [per, setPer] = useState(false);
   const [said, setSaid] = useState("");
   const { value, error } = useRequest((s, signal) => s.client.runs(signal), `runs ${changes}`, "", true);
   if (value === null) return null; // a server without a database keeps none
   const done = (problems: string[]): void => {
-    setSaid(problems.filter((problem) => problem !== "").join(" "));
-    setChanges((before) => before + 1);
+    setSaid(problems.join(" "));
+    setChosen([]);
+    setChanges(changes + 1);
   };
   const push = async (files: readonly File[]): Promise<void> => {
     const problems: string[] = [];
@@ -25,8 +25,7 @@ export function RecordedRuns() {
     done(problems);
   };
   const all = value ?? [];
-  const picked = chosen.filter((id) => all.some((run) => run.id === id));
-  const url = `api/runs/comparison?format=html${per ? "&per_op=1" : ""}${picked.map((id) => `&run=${id}`).join("")}`;
+  const url = `api/runs/comparison?format=html${chosen.map((id) => `&run=${id}`).join("")}`;
   return (
     <section class="panel runs" data-panel="runs">
       <h2>Recorded runs</h2>
@@ -52,42 +51,33 @@ export function RecordedRuns() {
             <label>
               <input
                 type="checkbox"
-                checked={picked.includes(id)}
+                checked={chosen.includes(id)}
                 onChange={(event) => {
-                  setChosen(event.currentTarget.checked ? [...picked, id] : picked.filter((other) => other !== id));
+                  setChosen(event.currentTarget.checked ? [...chosen, id] : chosen.filter((other) => other !== id));
                 }}
               />
               {name}
             </label>{" "}
             <span class="aside">
-              {[...Object.entries(labels).map(([label, v]) => `${label}=${v}`), formatMoment(Date.parse(started) / 1000), `n=${repetitions}`].join(", ")}
+              {Object.entries(labels).map((label) => `${label.join("=")}, `)}
+              {formatMoment(Date.parse(started) / 1000)}, n={repetitions}
             </span>
           </li>
         ))}
       </ul>
-      {picked.length > 0 && (
+      {chosen.length > 0 && (
         <button
           class="plain-button"
           onClick={() => {
-            void Promise.all(picked.map((id) => client.change("runs", id))).then(done);
+            void Promise.all(chosen.map((id) => client.change("runs", id))).then(done);
           }}
         >
           Delete them
         </button>
       )}
-      {picked.length > 1 && (
+      {chosen.length > 1 && (
         <>
-          <label>
-            <input
-              type="checkbox"
-              checked={per}
-              onChange={() => {
-                setPer(!per);
-              }}
-            />
-            for each operation
-          </label>{" "}
-          <a href={url}>Open as a page</a>
+          <a href={url}>Open as a page</a>, <a href={`${url}&per_op=1`}>for each operation</a>
           <iframe title="Comparison of runs" src={url} />
         </>
       )}

@@ -48,7 +48,7 @@ export const TEE_TABLES: readonly PanelDef[] = [
         expr: "sum by (workload, by, instance) ($rate(sgx_workload_pages_evicted_by_total{$workloads}[$window])) > 0",
       },
     ],
-    help: "Each row is a workload that loses pages, each column one that takes them; darker cells are higher rates. The taking workload evicted the pages itself, or it took the last page before the driver evicted in the background. A workload that evicts its own pages has a working set that is larger than the memory left for it.",
+    help: "Each row is a workload that loses pages, each column one that takes them; darker cells are higher rates. The taking workload evicted the pages itself, or took the last page before the driver evicted in the background. A workload that evicts its own pages has too large a working set for the memory left.",
     empty: { text: "No workload lost enclave memory at the end of this time range.", probe: "sgx_" },
   },
 ];
