@@ -79,6 +79,7 @@ func adviseCommand() *cobra.Command {
 	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
 	f.BoolVar(&o.Muted, "muted", false, "also judge the findings on the server that are muted")
 	f.DurationVar(&o.Window, "window", 5*time.Minute, "how far back to look on the server, a `duration`")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop the questions to the server after this time")
 	f.StringArrayVar(&o.whatIf, "what-if", nil, "estimate what a setting would do, `KEY=VALUE` with one of the keys "+strings.Join(rules.Questions(), ", ")+"; may be repeated")
 	f.BoolVar(&o.verify, "verify", false, "compare what advice predicted with what runs show: name the run files or folders before and after the change, or one folder")
 	f.BoolVar(&o.json, "json", false, "write JSON")
@@ -129,7 +130,7 @@ func (o *adviseFlags) validate(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s: also name the workload of the manifest with --workload; teescope top lists them", name)
 		}
 	}
-	return nil
+	return checkTimeout(o.Timeout)
 }
 
 func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
@@ -222,7 +223,7 @@ func judged(all []analysis.Finding, muted bool) (kept []analysis.Finding, leftOu
 // findings analyses the run file, or the server if it is empty. The findings are about one workload.
 func (o *adviseFlags) findings(ctx context.Context, file, of string) (engine.Result, error) {
 	a := o.Analysis
-	a.File, a.Timeout = file, 30*time.Second
+	a.File = file
 	result, _, err := cli.Analyze(ctx, a)
 	if err != nil {
 		return result, err

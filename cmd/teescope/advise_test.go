@@ -147,6 +147,7 @@ func TestAdviseRefuses(t *testing.T) {
 		{"--json --markdown", "exclude each other"},
 		{"--server http://127.0.0.1:1", "with --workload"},
 		{"--fail-on severe", "is not a severity"},
+		{"--timeout 0s", "use a time from 1s to 1h"},
 	} {
 		if _, _, err := adviseIn(t, dir, strings.Fields(c.args)...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.args, err, c.want)

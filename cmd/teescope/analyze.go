@@ -159,8 +159,8 @@ func (o *analyzeFlags) validate(cmd *cobra.Command) error {
 	if o.Window = time.Duration(window); err != nil || o.Window < 10*time.Second || o.Window > 7*24*time.Hour {
 		return fmt.Errorf("--window %q: use a duration from 10s to 7d, such as 90s or 15m", o.window)
 	}
-	if o.Timeout < time.Second || o.Timeout > time.Hour {
-		return fmt.Errorf("--timeout %s: use a time from 1s to 1h", o.Timeout)
+	if err := checkTimeout(o.Timeout); err != nil {
+		return err
 	}
 	if o.limit < 1 {
 		return fmt.Errorf("--limit %d: the minimum is 1; --all lists all findings", o.limit)
@@ -198,4 +198,12 @@ func coloured(w io.Writer) bool {
 	}
 	_, err := unix.IoctlGetTermios(int(out.Fd()), unix.TCGETS)
 	return err == nil
+}
+
+// checkTimeout returns an error if an analysis cannot be limited to a time.
+func checkTimeout(d time.Duration) error {
+	if d < time.Second || d > time.Hour {
+		return fmt.Errorf("--timeout %s: use a time from 1s to 1h", d)
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ number() { sed "s/.*\"$1\":\([0-9.]*\).*/\1/" cost.out; }
 advise() {
 	of=$1
 	shift
-	./teescope advise --manifest "$of.manifest" --server http://127.0.0.1:9750 --workload "$of" --window "${WINDOW}s" --json "$@" >"$of.advice" 2>>analyze.log
+	./teescope advise --manifest "$of.manifest" --server http://127.0.0.1:9750 --workload "$of" --window "${WINDOW}s" --timeout 300s --json "$@" >"$of.advice" 2>>analyze.log
 }
 
 # setting NAME KEY prints a setting of a manifest, without its unit.
