@@ -64,9 +64,9 @@ func NewFamilies() *Families {
 				"A cause whose tracepoint the kernel lacks is absent, and timer and device are on machines whose timer is that of a hypervisor, such as Hyper-V.",
 			"tracepoints page_fault_user, local_timer_entry, irq_handler_entry, reschedule_entry, call_function_entry, call_function_single_entry, irq_work_entry", "cause", "source"),
 		AEXVariance: perWorkload("teescope_enclave_aex_variance_total", "exits squared",
-			"Variance of sampled asynchronous exits by cause, as an estimate. The 95 % interval of their number in a range of a minute or more is the increase of teescope_enclave_aex_total, "+
-				"plus or minus 1.96 times the square root of the increase of this metric with the same labels. Absent where every exit is counted. Workloads and causes share the windows, so their variances do not add up.",
-			"half the squared difference between neighbouring windows, and two exits a minute that no window contained", "cause", "source"),
+			"Variance of sampled asynchronous exits by cause, as an estimate. An interval of about 95 % for their number in a range of a minute or more is the increase of teescope_enclave_aex_total, "+
+				"plus or minus 1.96 times the square root of the increase of this metric with the same labels. It is wide for exits in bursts, and too narrow until a window has contained a burst. Absent where every exit is counted. Workloads and causes share the windows, so their variances do not add up.",
+			"half the squared difference between neighbouring windows, and the mean square of the clusters of the last ten minutes where windows are empty", "cause", "source"),
 		Estimated: perWorkload("teescope_enclave_exits_estimated_total", "exits",
 			"Rough estimate of the exits of enclaves without a measurement: the system calls of their programs since they were first seen. "+
 				"It is not a bound: an OCALL makes none or several system calls, and threads outside the enclave make some too. It is never part of teescope_enclave_transitions_total.",
