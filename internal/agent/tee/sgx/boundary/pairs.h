@@ -54,14 +54,16 @@ static __always_inline void thread_crosses(u32 tgid, u32 by, u64 enters, u64 res
 	n->resumes += resumes;
 }
 
+static const struct pair no_pair;
+
 /* Counts that a call has followed another one after this time. */
 static __noinline void pair(u32 tgid, u32 kind, struct called *from, struct called *to, u64 ns)
 {
 	struct pair_key key = {.tgid = tgid, .kind = kind, .from = *from, .to = *to};
-	struct pair *n = bpf_map_lookup_elem(&pairs, &key), none = {};
+	struct pair *n = bpf_map_lookup_elem(&pairs, &key);
 
 	if (!n && take_place(SHARED_PAIRS, PLACES_PAIRS, tgid)) {
-		bpf_map_update_elem(&pairs, &key, &none, BPF_NOEXIST);
+		bpf_map_update_elem(&pairs, &key, &no_pair, BPF_NOEXIST);
 		n = bpf_map_lookup_elem(&pairs, &key);
 	}
 	if (!n) {
