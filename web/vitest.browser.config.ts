@@ -8,19 +8,18 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** Files that run alone, after the others: their tests measure time, or a program takes a processor. */
-const ALONE = ["findings.test.ts", "page.test.ts", "speed.test.ts"];
 /**
- * The files that take longest begin first, so that no worker waits for another at the end. The emulated machine of `tee`
- * takes a processor only while it boots.
+ * Files that run alone, after the others: their tests measure time, a program takes a processor, or an emulated machine
+ * needs one.
  */
-const LONGEST = ["every.test.ts", "tee.test.ts"];
+const ALONE = ["findings.test.ts", "page.test.ts", "speed.test.ts", "tee.test.ts"];
+/** The file that takes longest. It begins first, so that no worker waits for it at the end. */
+const LONGEST = "every.test.ts";
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const isLongest = (file: TestSpecification): boolean => LONGEST.some((name) => file.moduleId.endsWith(name));
-    return sorted.sort((a, b) => Number(isLongest(b)) - Number(isLongest(a)));
+    return sorted.sort((a, b) => Number(b.moduleId.endsWith(LONGEST)) - Number(a.moduleId.endsWith(LONGEST)));
   }
 }
 

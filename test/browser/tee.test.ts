@@ -11,7 +11,7 @@ import { freePort, Processes, type Started, teescopeBinary, until } from "./proc
 
 /** An emulated machine boots slowly on a busy host. A failed boot is repeated. */
 const BOOT_SECONDS = 900;
-const DATA_SECONDS = 240;
+const DATA_SECONDS = 900;
 /** Panels that must be empty: every crossing in the machine is measured, so nothing is estimated, and no program is Gramine's. */
 const EMPTY = ["tee-estimated-exits", "tee-signals"];
 /** Metrics of drivers outside the kernel's tree, which the machine does not have. Their panels have others too. */
