@@ -16,7 +16,7 @@ look() {
 # The driver frees pages after a process has ended: wait until as many are free as before.
 settle() {
 	tries=0
-	while [ "$(free)" != "$1" ] && [ $tries -lt 3000 ]; do
+	while [ "$(free)" != "$1" ] && [ $tries -lt 100 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done
