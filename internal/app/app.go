@@ -206,7 +206,7 @@ func (p *program) server() error {
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
 	p.collectors = append(p.collectors, prom.NewTargets(db))
 	kept := own.New(filepath.Join(c.DataDir, "dashboards.json"), p.Log)
-	pushed := runs.New(runs.Options{Dir: filepath.Join(c.DataDir, "runs"), Comparer: p.Comparer, Log: p.Log})
+	pushed := runs.New(runs.Options{Dir: filepath.Join(c.DataDir, prom.RunsDir), Comparer: p.Comparer, Log: p.Log})
 	p.web.Own, p.web.Runs = kept, pushed
 	p.add(db, evaluated.Hub, db.Reloader(), stored, kept, pushed)
 	p.profiles()
@@ -231,7 +231,7 @@ func (p *program) profiles() {
 	}
 	c := p.Config
 	kept := profiles.New(profiles.Options{
-		Dir: filepath.Join(c.DataDir, "profiles"), Next: p.local.NextProfile, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
+		Dir: filepath.Join(c.DataDir, prom.ProfilesDir), Next: p.local.NextProfile, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
 		Log: p.Log.With("part", "profiles"),
 	})
 	p.web.Profiles = kept

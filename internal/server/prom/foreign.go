@@ -7,11 +7,22 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
-// databaseDir is the directory of the database in the data directory.
-const databaseDir = "tsdb"
+// The directories in the data directory.
+const (
+	databaseDir = "tsdb"
+	// forwardDir has the samples that wait, one directory for each receiver.
+	forwardDir = "forward"
+	// RunsDir has the runs that users pushed, and ProfilesDir the profiles of the agent of up. Other packages write them.
+	RunsDir     = "runs"
+	ProfilesDir = "profiles"
+)
+
+// stateDirs are those that teescope writes.
+var stateDirs = []string{databaseDir, forwardDir, RunsDir, ProfilesDir}
 
 // stateFiles are the files of teescope beside the database. The journal of the alerts and the forms of stateForms belong to them.
 var stateFiles = []string{"alerts.json", "findings.json", "findings-history.jsonl", "silences.json", "dashboards.json"}
@@ -30,7 +41,7 @@ func (e *ForeignDirError) Error() string {
 // written reports whether teescope writes the file. The name is relative to the data directory.
 func written(name string) bool {
 	top, _, below := strings.Cut(name, "/")
-	return top == databaseDir || top == forwardDir || !below && isState(top)
+	return slices.Contains(stateDirs, top) || !below && isState(top)
 }
 
 func isState(name string) bool {

@@ -42,6 +42,9 @@ func TestForeignDirectories(t *testing.T) {
 		{[]string{"findings.json.bad"}, ""},
 		{[]string{"findings-history.jsonl"}, ""},
 		{[]string{"alerts.json.journal", "notes"}, ""},
+		{[]string{"forward/"}, ""},
+		{[]string{"runs/", "notes"}, ""},
+		{[]string{"profiles/"}, ""},
 		{[]string{"conf.d/tsdb/", "secret"}, "conf.d"},
 		{[]string{"lost+found/", "secret"}, "secret"},
 		{[]string{"alerts.json.d/"}, "alerts.json.d"},
@@ -87,6 +90,7 @@ func TestGive(t *testing.T) {
 	owners := map[string]uint32{
 		"tsdb/wal/00000000": user, "tsdb/reserve": user, "tsdb/damaged/block/index": user, "alerts.json": user, "alerts.json.journal": user,
 		"alerts.json.new": user, "findings.json": user, "findings.json.bad": user,
+		"forward/a/1.request": user, "runs/0123456789abcdef.tsrun": user, "profiles/1-2.pb.gz": user,
 		"secret": 0, "conf.d/a": 0, "conf.d/tsdb/b": 0, "conf.d/alerts.json": 0, "alerts.json.old": 0, "tsdb.bad/wal": 0, "tsdb/of-4711": 4711,
 	}
 	files(t, dir, slices.Collect(maps.Keys(owners))...)

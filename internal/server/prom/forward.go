@@ -27,9 +27,6 @@ import (
 	"github.com/teescope/teescope/internal/server/spool"
 )
 
-// forwardDir is the subdirectory of the data directory with the samples that wait, one directory for each receiver.
-const forwardDir = "forward"
-
 // Forwarder scrapes and sends, and has no database: samples wait on disk until the receivers have them. It is a service with Init,
 // Run and Shutdown.
 //

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Give makes a user the owner of the data directory, of the database, and of the state files beside it, as far as they
+// Give makes a user the owner of the data directory, of the database, and of the state beside it, as far as they
 // belong to root. It follows no link. Other files in the data directory stay root's, and what belongs to other users stays
 // theirs. So does a file with several names, because another name may be outside.
 func Give(dir string, uid, gid int) error {
