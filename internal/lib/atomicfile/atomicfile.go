@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suffix is added to the name of a file while it is written. A kill leaves at most one such file, and the next writing
+// Suffix is added to the name of a file while it is written. A kill leaves at most one such file, and the next writing
 // replaces it.
-const suffix = ".new"
+const Suffix = ".new"
 
 // Write replaces a file: it writes another one in the same directory, flushes it to the disk and renames it. A link at
 // that place is replaced, not followed. What is not a regular file, such as /dev/stdout, is written directly.
@@ -22,7 +22,7 @@ func Write(name string, data []byte, perm os.FileMode) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(name, data, perm)
 	}
-	beside := name + suffix
+	beside := name + Suffix
 	if err := unix.Unlink(beside); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("removing %s: %w", beside, err)
 	}

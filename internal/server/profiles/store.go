@@ -39,8 +39,6 @@ const (
 	usualSize = 200 << 20
 	maxFiles  = 1 << 17 // of the directory: 90 days
 	suffix    = ".pb.gz"
-	// unfinished is added to the name of a file that was being written when the process was killed.
-	unfinished = ".new"
 )
 
 // Options configure a Store.
@@ -104,7 +102,7 @@ func (s *Store) Init(context.Context) error {
 		s.opts.Log.Error("reading the kept profiles failed", "err", err)
 	}
 	for _, f := range files {
-		if name, is := strings.CutSuffix(f.Name(), unfinished); is {
+		if name, is := strings.CutSuffix(f.Name(), atomicfile.Suffix); is {
 			if _, ours := parse(name); ours {
 				if err := os.Remove(filepath.Join(s.opts.Dir, f.Name())); err != nil {
 					s.opts.Log.Warn("removing an unfinished profile", "err", err)

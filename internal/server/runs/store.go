@@ -58,7 +58,6 @@ type Store struct {
 const (
 	fileEnding  = ".tsrun"
 	indexEnding = ".json"
-	unfinished  = ".new" // is added while a file is written
 )
 
 // isID matches the form of an ID.
@@ -116,7 +115,7 @@ func (s *Store) sweep(entries []fs.DirEntry) error {
 	for _, e := range entries {
 		id, _, _ := strings.Cut(e.Name(), ".")
 		isFile := strings.HasPrefix(e.Name(), id+fileEnding) // also one that was being written
-		if isID.MatchString(id) && e.Name() == id+indexEnding+unfinished {
+		if isID.MatchString(id) && e.Name() == id+indexEnding+atomicfile.Suffix {
 			failed = append(failed, os.Remove(filepath.Join(s.dir, e.Name())))
 		} else if isID.MatchString(id) && isFile && !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == id+indexEnding }) {
 			failed = append(failed, os.Remove(filepath.Join(s.dir, e.Name())))

@@ -25,8 +25,6 @@ import (
 
 const (
 	suffix = ".request"
-	// unfinished is added to the name of a file that was being written when the process was killed.
-	unfinished = ".new"
 	// sumBytes is the size of the checksum before a request.
 	sumBytes = 4
 	// maxRequest is the maximum size of a request, in bytes.
@@ -117,7 +115,7 @@ func Open(o Options) (*Queue, error) {
 		return nil, err
 	}
 	for _, f := range files {
-		if name, is := strings.CutSuffix(f.Name(), unfinished); is {
+		if name, is := strings.CutSuffix(f.Name(), atomicfile.Suffix); is {
 			if _, ours := parse(name); ours {
 				if err := os.Remove(filepath.Join(o.Dir, f.Name())); err != nil {
 					o.Log.Warn("an unfinished file with samples could not be removed", "err", err)
