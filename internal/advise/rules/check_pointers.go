@@ -21,11 +21,7 @@ func checkPointers() advise.Rule {
 				return nil
 			}
 			a := configured(analysis.Info, analysis.Possible, "Gramine checks the pointers of each system call, and this program makes many. How much that saves is not known: measure it.")
-			if found := exitsFound(f); found != nil {
-				a.Seen = found.Seen
-			} else if many := manyExits(f); many != nil {
-				a.Seen = many.Seen
-			} else {
+			if a.Seen = exitsSeen(f); a.Seen == nil {
 				return nil
 			}
 			a.Seen = append(a.Seen, setting(f.Manifest, v, "true"))

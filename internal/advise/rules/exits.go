@@ -93,6 +93,17 @@ func exitsFound(f *advise.Facts) *advise.Advice {
 	return a
 }
 
+// exitsSeen returns the evidence of many exits, from a finding or else from the stats, or nil.
+func exitsSeen(f *advise.Facts) []advise.Seen {
+	if found := exitsFound(f); found != nil {
+		return found.Seen
+	}
+	if many := manyExits(f); many != nil {
+		return many.Seen
+	}
+	return nil
+}
+
 // lessExits is what to do about many exits.
 func lessExits() []string {
 	return []string{

@@ -16,11 +16,7 @@ func unusedFeatures() advise.Rule {
 		NotWhen: []string{"the processor has neither AVX-512 nor AMX", "the application computes with them, as numerical libraries do"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			a := configured(analysis.Info, analysis.Possible, "Gramine saves and clears the state of these features around exits: 1.6 KiB more for AVX-512 and 8 KiB more for AMX. How much time that takes here is not known: measure it.")
-			if found := exitsFound(f); found != nil {
-				a.Seen = found.Seen
-			} else if many := manyExits(f); many != nil {
-				a.Seen = many.Seen
-			} else {
+			if a.Seen = exitsSeen(f); a.Seen == nil {
 				return nil
 			}
 			for _, key := range []string{"sgx.cpu_features.avx512", "sgx.cpu_features.amx"} {

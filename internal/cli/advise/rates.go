@@ -19,18 +19,31 @@ import (
 // perRate bounds each query for a rate.
 const perRate = 10 * time.Second
 
-// Rates returns the exits, the thread starts and the CPU time of a workload in the window of an analysis, or nil. Without a name there must be one
-// workload only, and always one machine.
-func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Rates {
+// askerOf returns what asks the only machine of an analysis, or nil if there are several.
+func askerOf(ctx context.Context, r engine.Result) *query.Asker {
 	sources := r.Sources()
 	if len(sources) != 1 {
 		return nil
 	}
-	asker := query.NewAsker(ctx, sources[0], perRate)
-	name := ""
-	if workload != "" {
-		name = "workload=" + strconv.Quote(workload)
+	return query.NewAsker(ctx, sources[0], perRate)
+}
+
+// matcher selects a workload, or all without a name.
+func matcher(workload string) string {
+	if workload == "" {
+		return ""
 	}
+	return "workload=" + strconv.Quote(workload)
+}
+
+// Rates returns the exits, the thread starts and the CPU time of a workload in the window of an analysis, or nil. Without a name there must be one
+// workload only, and always one machine.
+func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Rates {
+	asker := askerOf(ctx, r)
+	if asker == nil {
+		return nil
+	}
+	name := matcher(workload)
 	// Of several methods that count the same exits, the one with the most counts.
 	crossings := func(kind string) []query.Sample {
 		return asker.Instant(fmt.Sprintf(`max by (workload, instance) (sum by (workload, instance, source) (rate(teescope_enclave_transitions_total{kind="%s",%s}[%s])))`, kind, name, query.Duration(r.Window)), r.At)
@@ -60,17 +73,12 @@ func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Ra
 // Locks returns the calls of futex of a workload and the time in them in the window of an analysis, or nil if an agent has not measured
 // it. There must be one workload and one machine only.
 func Locks(ctx context.Context, r engine.Result, workload, of string) *advise.Locks {
-	sources := r.Sources()
-	if len(sources) != 1 {
+	asker := askerOf(ctx, r)
+	if asker == nil {
 		return nil
 	}
-	asker := query.NewAsker(ctx, sources[0], perRate)
-	name := ""
-	if workload != "" {
-		name = ",workload=" + strconv.Quote(workload)
-	}
 	sum := func(selector string) []query.Sample {
-		return asker.Instant(fmt.Sprintf(`sum by (workload, instance) (rate(%s%s}[%s]))`, selector, name, query.Duration(r.Window)), r.At)
+		return asker.Instant(fmt.Sprintf(`sum by (workload, instance) (rate(%s,%s}[%s]))`, selector, matcher(workload), query.Duration(r.Window)), r.At)
 	}
 	return locksOf(
 		sum(`teescope_syscalls_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{workload!=""`), of,
@@ -95,18 +103,15 @@ const (
 // Bursts returns the starts of threads of a workload with the sockets that were made in the same seconds, or nil if an agent has not
 // counted both. There must be one workload and one machine only.
 func Bursts(ctx context.Context, r engine.Result, workload, of string) *advise.Bursts {
-	sources := r.Sources()
-	if len(sources) != 1 || r.Window < 2*leastStep || r.Window > mostBursts {
+	asker := askerOf(ctx, r)
+	if asker == nil || r.Window < 2*leastStep || r.Window > mostBursts {
 		return nil
 	}
-	return bursts(query.NewAsker(ctx, sources[0], perRate), r.Window, r.At, workload, of)
+	return bursts(asker, r.Window, r.At, workload, of)
 }
 
 func bursts(asker *query.Asker, window time.Duration, at time.Time, workload, of string) *advise.Bursts {
-	name := ""
-	if workload != "" {
-		name = ",workload=" + strconv.Quote(workload)
-	}
+	name := matcher(workload)
 	step := max(leastStep, (window / steps).Truncate(time.Second))
 	var owner map[string]string
 	counted := func(selector string) (byTime map[int64]float64) {
@@ -122,8 +127,8 @@ func bursts(asker *query.Asker, window time.Duration, at time.Time, workload, of
 		return byTime
 	}
 	return joined(
-		counted(fmt.Sprintf(`teescope_thread_starts_total{workload!=""%s}`, name)), counted(fmt.Sprintf(`teescope_syscalls_total{syscall="socket"%s}`, name)),
-		counted(fmt.Sprintf(`teescope_syscalls_total{syscall="bind"%s}`, name)), step, of,
+		counted(fmt.Sprintf(`teescope_thread_starts_total{workload!="",%s}`, name)), counted(fmt.Sprintf(`teescope_syscalls_total{syscall="socket",%s}`, name)),
+		counted(fmt.Sprintf(`teescope_syscalls_total{syscall="bind",%s}`, name)), step, of,
 	)
 }
 
