@@ -127,13 +127,8 @@ func controlEndCommand() *cobra.Command {
 		Use: "end ID...", Short: "Switch off what was switched on, before its end",
 		Example:           "  teescope control end 5XKQJ3N4YT",
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("name the ID of a change: \"teescope control list\" lists them")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return findServer(o.End(cmd.Context(), args)) },
+		Args:              needsIDs("name the ID of a change: \"teescope control list\" lists them"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return findServer(o.End(cmd.Context(), args)) },
 	}
 	serverFlags(cmd, &o.Server, &o.Access)
 	return cmd

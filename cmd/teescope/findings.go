@@ -171,13 +171,8 @@ func unmuteCommand() *cobra.Command {
 		Long:              "Ends silences, which \"teescope findings mutes\" lists. Their findings raise alerts again at once.",
 		Example:           "  teescope findings unmute 5XKQJ3N4YTZ2W7ABCDEFGHIJKL",
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("name the ID of a silence: \"teescope findings mutes\" lists them")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return findServer(o.End(cmd.Context(), args)) },
+		Args:              needsIDs("name the ID of a silence: \"teescope findings mutes\" lists them"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return findServer(o.End(cmd.Context(), args)) },
 	}
 	serverFlags(cmd, &o.Server, &o.Access)
 	return cmd

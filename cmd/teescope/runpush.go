@@ -61,7 +61,7 @@ func runPullCommand() *cobra.Command {
 		Short:   "Fetch run files that a server keeps",
 		Long:    "Writes runs of a server as ID.tsrun, for teescope compare and the other commands. It replaces no file.",
 		Example: "  teescope run pull 3f9a04c1b2d7e856",
-		Args:    needsIDs,
+		Args:    needsIDs(noRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return findServer(p.Pull(cmd.Context(), cmd.OutOrStdout(), dir, args))
 		},
@@ -78,7 +78,7 @@ func runDeleteCommand() *cobra.Command {
 		Short:   "Remove runs from a server",
 		Long:    "Removes runs that a server keeps, so that there is room for others.",
 		Example: "  teescope run delete 3f9a04c1b2d7e856",
-		Args:    needsIDs,
+		Args:    needsIDs(noRun),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return findServer(p.Delete(cmd.Context(), args))
 		},
@@ -87,10 +87,15 @@ func runDeleteCommand() *cobra.Command {
 	return cmd
 }
 
-// needsIDs requires at least one ID of a run.
-func needsIDs(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errors.New("name a run by its ID: \"teescope run list\" lists them")
+// noRun says how to find the ID of a run.
+const noRun = "name a run by its ID: \"teescope run list\" lists them"
+
+// needsIDs requires at least one ID, and otherwise says how to find it.
+func needsIDs(how string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New(how)
+		}
+		return nil
 	}
-	return nil
 }
