@@ -190,7 +190,7 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 	if b == nil {
 		return nil, errNone
 	}
-	b.Note(fmt.Sprintf("%d profiles of the agent", len(entries)-skipped))
+	b.Note(fmt.Sprintf("profiles of the agent: %d", len(entries)-skipped))
 	if skipped > 0 {
 		b.Note(fmt.Sprintf("%d further profiles could not be read, or have samples of another event", skipped))
 	}

@@ -32,7 +32,7 @@ export function RecordedRuns() {
       <p class="page-note">
         {error?.message} Keep one with “teescope run push”, or{" "}
         <label>
-          open one 
+          open one{" "}
           <input
             type="file"
             multiple
@@ -66,18 +66,22 @@ export function RecordedRuns() {
         ))}
       </ul>
       {chosen.length > 0 && (
-        <button
-          class="plain-button"
-          onClick={() => {
-            void Promise.all(chosen.map((id) => client.change("runs", id))).then(done);
-          }}
-        >
-          Delete them
-        </button>
+        <p>
+          <button
+            class="plain-button"
+            onClick={() => {
+              void Promise.all(chosen.map((id) => client.change("runs", id))).then(done);
+            }}
+          >
+            Delete them
+          </button>
+        </p>
       )}
       {chosen.length > 1 && (
         <>
-          <a href={url}>Open as a page</a>, <a href={`${url}&per_op=1`}>for each operation</a>
+          <p>
+            <a href={url}>Open as a page</a>, <a href={`${url}&per_op=1`}>for each operation</a>
+          </p>
           <iframe title="Comparison of runs" src={url} />
         </>
       )}
