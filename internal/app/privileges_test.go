@@ -143,7 +143,7 @@ func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 		now := make(chan struct{})
 		close(now)
 		d := &privilegeDropper{keeps: nothing, account: serviceUser, role: privilege.Server, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		err := d.Run(ctx)
 		var refused *prom.NotWritableError

@@ -30,7 +30,7 @@ afterEach(() => tabs.close());
 it("names it on the overview, and leads to its evidence and its chart", async () => {
   const page = await tabs.visit("/");
   const row = page.locator(`[data-panel="findings"] ${CARD}`);
-  await row.waitFor({ timeout: 60_000 });
+  await row.waitFor();
   await shown(() => page.locator("#causes-head").textContent()).toMatch(/finding/);
   await row.getByRole("link", { name: "Evidence" }).click();
   const card = page.locator(`[data-panel="all-findings"] ${CARD}`);
@@ -47,7 +47,7 @@ it("names it on the overview, and leads to its evidence and its chart", async ()
 it("says what limits the program, as the API does", async () => {
   const page = await tabs.visit(`/?page=workload&w=${PROGRAM}`);
   const limit = page.locator('[data-panel="findings"]').getByText(`What limits ${PROGRAM}: `);
-  await limit.waitFor({ timeout: 60_000 });
+  await limit.waitFor();
   const said = new Set<string>(); // the page follows the API within seconds
   await shown(async () => {
     const report = (await (await fetch(`${teescope.url}/api/findings`)).json()) as { limits: { workload: string; name: string; because: string }[] };
@@ -60,14 +60,14 @@ it("says what limits the program, as the API does", async () => {
 it("says how the estimates of findings go together, and what no second look has confirmed", async () => {
   const page = await tabs.visit(`/?page=findings&w=${PROGRAM}`);
   const card = page.locator(CARD);
-  await card.waitFor({ timeout: 60_000 });
+  await card.waitFor();
   await page.route("**/api/findings*", async (route) => {
     const answer = await route.fetch();
     const report = (await answer.json()) as { findings: { workload: string }[] };
     const findings = report.findings.map((f) => (f.workload === PROGRAM ? { ...f, adds: ["a", "b"], overlaps: ["b", "c"], unconfirmed: true } : f));
     await route.fulfill({ response: answer, json: { ...report, findings } });
   });
-  await card.getByText("adds to the estimates of a, b").waitFor({ timeout: 60_000 });
+  await card.getByText("adds to the estimates of a, b").waitFor();
   const text = (await card.textContent()) ?? "";
   for (const part of ["without the part that these findings count: b", "does not add to: c", "not confirmed by a second look"]) expect(text).toContain(part);
 });
@@ -75,7 +75,7 @@ it("says how the estimates of findings go together, and what no second look has 
 it("copies a query that the server answers", async () => {
   const page = await tabs.visit("/?page=findings", { permissions: ["clipboard-read", "clipboard-write"] });
   const card = page.locator(CARD);
-  await card.waitFor({ timeout: 60_000 });
+  await card.waitFor();
   await card.getByRole("button", { name: /^Copy the query/ }).first().click();
   await card.getByText("Copied").first().waitFor();
   const query = await page.evaluate("navigator.clipboard.readText()");
@@ -90,12 +90,12 @@ it("is left out by the filter of another workload, and reached with the keyboard
   await page.waitForSelector("#verdict-head");
   await shown(() => page.locator(CARD).count()).toBe(0);
   await page.keyboard.press("c");
-  await page.locator(CARD).waitFor({ timeout: 60_000 });
+  await page.locator(CARD).waitFor();
 });
 
 it.each(["light", "dark"] as const)("has no accessibility violations in the %s theme", async (colorScheme) => {
   const page = await tabs.visit("/?page=findings", { colorScheme, viewport: { width: 390, height: 844 } });
-  await page.locator(CARD).waitFor({ timeout: 60_000 });
+  await page.locator(CARD).waitFor();
   await page.locator(`${CARD} summary`).first().click();
   expect(await seriousViolations(page)).toEqual([]);
   const wider = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
@@ -105,7 +105,7 @@ it.each(["light", "dark"] as const)("has no accessibility violations in the %s t
 it("mutes a finding with a reason, lists it when asked, and ends the silence", async () => {
   const page = await tabs.visit(`/?page=findings&w=${PROGRAM}`);
   const card = page.locator(CARD);
-  await card.waitFor({ timeout: 60_000 });
+  await card.waitFor();
   await card.locator("summary", { hasText: "Mute" }).click();
   const form = card.locator("form");
   await form.getByLabel("Kind").selectOption("works-as-intended");
@@ -116,7 +116,7 @@ it("mutes a finding with a reason, lists it when asked, and ends the silence", a
   await shown(() => card.count()).toBe(0);
   const list = page.getByRole("button", { name: /^Show muted \(\d+\)$/ });
   await list.click();
-  await card.waitFor({ timeout: 30_000 });
+  await card.waitFor();
   const text = (await card.textContent()) ?? "";
   for (const part of ["works-as-intended", "it is a test of polling", "until"]) expect(text).toContain(part);
   await card.getByRole("button", { name: "Unmute" }).click();

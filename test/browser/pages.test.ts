@@ -111,7 +111,7 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
   await row.waitFor();
   const cells = async (): Promise<string[]> => (await row.locator("td").allTextContents()).map((text) => text.trim());
   // A verdict needs several points, and one is scraped each second.
-  await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor({ timeout: 30_000 });
+  await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor();
   const [ratio = "", , a = "", b = ""] = await cells();
   for (const side of [a, b]) {
     expect(figure(side)).toBeGreaterThan(900);
@@ -126,7 +126,7 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
 
 it("compares one workload with its past, divided by a counter of the application", async () => {
   const page = await tabs.visit(`/?page=compare&range=1m&a=${ONE}&offset=5s&per=pages_pieces_total`);
-  await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor({ timeout: 30_000 });
+  await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor();
   await shown(() => page.locator("#ratios-head").textContent()).toContain("100 of pages_pieces");
   await shown(() => page.locator(".ratios thead").textContent()).toContain("5 s earlier");
   const ratio = figure((await page.locator(`${CALLS} td`).first().textContent()) ?? "");

@@ -40,7 +40,7 @@ func refused(t *testing.T, as uint32, args ...string) string {
 		if !errors.As(err, &exit) || exit.ExitCode() <= 0 {
 			t.Errorf("teescope %s: ended with %v, want a non-zero exit status\n%s", strings.Join(args, " "), err, out.String())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		cmd.Process.Kill()
 		t.Fatalf("teescope %s: still runs (killed: %v)\n%s", strings.Join(args, " "), <-ended, out.String())
 	}

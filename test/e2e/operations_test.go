@@ -25,12 +25,12 @@ import (
 
 // redisNumber asks Redis itself for one number of a section of INFO, over a connection of its own.
 func redisNumber(port, section, key string) (float64, error) {
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Minute)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := fmt.Fprintf(conn, "INFO %s\r\nQUIT\r\n", section); err != nil {
 		return 0, err
 	}

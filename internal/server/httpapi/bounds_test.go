@@ -170,7 +170,7 @@ func TestTooManyConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		held = append(held, conn)
-		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		return conn
