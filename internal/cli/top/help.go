@@ -19,6 +19,9 @@ func (sc screen) helpLines() []string {
 	if len(sc.table.Enclaves) > 0 {
 		more[2], more[3] = "x", "each enclave"
 	}
+	if len(sc.table.VMs) > 0 {
+		pairs = append(pairs, [4]string{"V", "each virtual machine"})
+	}
 	pairs = append(pairs, more, [4]string{"W", "watch it for 10 min; off", "T", "time calls for 10 min; off"})
 	for _, pair := range pairs {
 		lines = append(lines, fmt.Sprintf("  %s %s  %s %s",

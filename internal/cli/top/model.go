@@ -15,6 +15,7 @@ const (
 	detailPage
 	threadPage
 	enclavePage
+	vmPage
 	helpPage
 )
 
@@ -189,7 +190,7 @@ func (m model) press(key, text string) (model, bool) {
 		if m, done = m.pressThreads(key); !done {
 			m = m.pressScrolling(key)
 		}
-	case detailPage, enclavePage:
+	case detailPage, enclavePage, vmPage:
 		m = m.pressScrolling(key)
 	default:
 		m = m.pressList(key)
@@ -246,6 +247,10 @@ func (m model) pressList(key string) model {
 		if len(m.table.Enclaves) > 0 {
 			m.page, m.scroll = enclavePage, 0
 		}
+	case "V":
+		if len(m.table.VMs) > 0 {
+			m.page, m.scroll = vmPage, 0
+		}
 	case "r":
 		m.reverse = !m.reverse
 		return m.top()
@@ -274,6 +279,8 @@ func (sc screen) scrolling() []string {
 		return sc.threads.lines(sc.width)
 	case enclavePage:
 		return sc.enclaveLines()
+	case vmPage:
+		return sc.vmLines()
 	}
 	return nil
 }

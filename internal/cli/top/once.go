@@ -81,6 +81,7 @@ type jsonTable struct {
 	Time      time.Time      `json:"time"`
 	Seconds   float64        `json:"seconds"`
 	Workloads []jsonWorkload `json:"workloads"`
+	VMs       []jsonVM       `json:"virtual_machines,omitempty"`
 }
 
 type jsonWorkload struct {
@@ -98,7 +99,7 @@ type jsonWorkload struct {
 }
 
 func writeJSON(w io.Writer, target string, t Table) error {
-	out := jsonTable{Target: target, Time: t.At.UTC(), Seconds: t.Over.Seconds(), Workloads: []jsonWorkload{}}
+	out := jsonTable{Target: target, Time: t.At.UTC(), Seconds: t.Over.Seconds(), Workloads: []jsonWorkload{}, VMs: jsonVMs(t.VMs)}
 	for i := range t.Rows {
 		out.Workloads = append(out.Workloads, jsonRow(&t.Rows[i]))
 	}

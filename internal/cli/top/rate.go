@@ -16,6 +16,7 @@ type Table struct {
 	Rows      []Row
 	TEE       bool               // a workload runs in a TEE, or there are metrics of the machine's enclaves
 	Enclaves  map[Series]float64 // of the machine: rates of counters, values of gauges
+	VMs       []VMRow
 }
 
 // Row is one workload or one watched process between two samples. Values that were not measured are NaN.
@@ -78,9 +79,11 @@ func compare(before, after *Sample) Table {
 		t.Rows = append(t.Rows, row)
 	}
 	var old map[Series]float64
+	var vms map[string]*VM
 	if before != nil {
-		old = before.Enclaves
+		old, vms = before.Enclaves, before.VMs
 	}
+	t.VMs = compareVMs(vms, after.VMs, t.Over)
 	t.Enclaves = rates(old, after.Enclaves, t.Over)
 	for s, v := range after.Enclaves {
 		if !isCounter(s.Family) {

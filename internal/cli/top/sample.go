@@ -25,6 +25,7 @@ type Sample struct {
 	Attached  map[string]bool // by probe
 	Workloads map[Key]*Workload
 	Enclaves  map[Series]float64 // of the machine: the families sgx_ without a workload
+	VMs       map[string]*VM     // by name
 }
 
 // Workload is the content of one scrape about a workload.
@@ -64,7 +65,7 @@ func parseExposition(data []byte) (*Sample, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing the exposition: %w", err)
 	}
-	s := &Sample{Attached: map[string]bool{}, Workloads: map[Key]*Workload{}, Enclaves: map[Series]float64{}}
+	s := &Sample{Attached: map[string]bool{}, Workloads: map[Key]*Workload{}, Enclaves: map[Series]float64{}, VMs: map[string]*VM{}}
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
 			if v, ok := value(m); ok && known(v) {
@@ -102,6 +103,7 @@ func labelsOf(m *dto.Metric) map[string]string {
 func (s *Sample) add(family string, labels map[string]string, v float64) {
 	name, isWorkload := labels["workload"]
 	switch {
+	case s.addVM(family, labels, v):
 	case family == processStart:
 		s.Started = v
 	case family == probeAttached:

@@ -29,6 +29,8 @@ func (sc screen) view() string {
 		lines = sc.scrollPage(sc.subject(), "letters sort")
 	case enclavePage:
 		lines = sc.scrollPage(newStyles().tee.Render(cut(sc.machine(), sc.width)))
+	case vmPage:
+		lines = sc.scrollPage(newStyles().tee.Render(cut(sc.vmTotals(), sc.width)))
 	default:
 		lines = sc.listPage()
 	}
@@ -59,6 +61,9 @@ func (sc screen) listPage() []string {
 	keys := []string{"q quit", "? help", "space pause", "/ filter", "enter details", "W watch"}
 	if len(sc.table.Enclaves) > 0 {
 		keys = append(keys, "x enclaves")
+	}
+	if len(sc.table.VMs) > 0 {
+		keys = append(keys, "V virtual machines")
 	}
 	if sc.width < keysWidth {
 		return sc.foot(lines, append(keys, "letters sort")...)
@@ -103,6 +108,9 @@ func (sc screen) heads() []string {
 	lines := []string{sc.head(), left(sc.totals(), sc.width)}
 	if sgx := sc.machine(); sgx != "" {
 		lines = append(lines, st.tee.Render(cut(sgx, sc.width)))
+	}
+	if vms := sc.vmTotals(); vms != "" {
+		lines = append(lines, st.tee.Render(cut(vms, sc.width)))
 	}
 	return lines
 }

@@ -25,6 +25,8 @@ func TestViews(t *testing.T) {
 			{"help", "", []string{"?"}},
 			{"enclaves", "enclaves-", nil},
 			{"each-enclave", "enclaves-", []string{"x"}},
+			{"vms", "vms-", nil},
+			{"each-vm", "vms-", []string{"V"}},
 		} {
 			name := fmt.Sprintf("%s-%dx%d", tt.name, size[0], size[1])
 			t.Run(name, func(t *testing.T) {
@@ -38,9 +40,9 @@ func TestViews(t *testing.T) {
 // At any size of the terminal, no line is wider and no view is higher than the terminal.
 func TestViewsFit(t *testing.T) {
 	list := list(t, "threads-after.json", recorded)
-	for _, samples := range []string{"", "enclaves-"} {
+	for _, samples := range []string{"", "enclaves-", "vms-"} {
 		fresh := live(t, samples)
-		for _, keys := range [][]string{nil, {"enter"}, {"?"}, {"/", "r", "e"}, {"/", "#"}, {"end"}, {"enter", "end"}, {"space"}, {"x"}, {"enter", "t"}} {
+		for _, keys := range [][]string{nil, {"enter"}, {"?"}, {"/", "r", "e"}, {"/", "#"}, {"end"}, {"enter", "end"}, {"space"}, {"x"}, {"V"}, {"enter", "t"}} {
 			for _, width := range []int{1, 2, 15, 40, 60, 77, 78, 79, 80, 81, 100, 120, 132, 200, 400} {
 				for _, height := range []int{1, 2, 3, 5, 10, 24, 100} {
 					m := press(t, fresh.resize(width, height), keys...)
