@@ -4,10 +4,11 @@
 // second, and an application's counter.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, queryString, screenshot, search, shown, Tabs } from "./browser";
 import { THEMES, wrong } from "./looks";
-import { freePort, Processes, startProgram, startTeescope, type Teescope, until } from "./processes";
+import { freePort, Processes, repository, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
 const [ONE, TWO] = ["pagesone", "pagestwo"];
@@ -122,6 +123,22 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
   expect(figure(ratio)).toBeLessThan(1.1);
   await shown(() => page.locator("#ratios-head").textContent()).toMatch(/^Per 100 calls of clock_nanosleep/);
   await page.waitForSelector('[data-panel="pair-cpu-by-workload/total"] .plot canvas');
+});
+
+// What the recordings are is in test/cases/recorded/labels.yaml: only one of them wrote each request to the disk.
+it("keeps recorded runs that are opened, compares those that are chosen, and deletes them", async () => {
+  const recorded = ["redis-quiet.tsrun", "redis-fsync.tsrun"];
+  const page = await tabs.visit("/?page=compare");
+  const panel = page.locator('[data-panel="runs"]');
+  await panel.locator("input[type=file]").setInputFiles(recorded.map((file) => join(repository, "test/cases/recorded", file)));
+  for (const file of recorded) await panel.getByRole("checkbox", { name: file }).check();
+  const row = panel.frameLocator("iframe").locator("tr", { hasText: "fdatasync" });
+  await shown(async () => (await row.first().locator("td, th").allTextContents()).slice(2, 4).join(" ")).toMatch(/^0 \d{3}$/);
+  for (const file of recorded) await shown(() => panel.frameLocator("iframe").locator("body").textContent()).toContain(file);
+  expect(await wrong(page, '[data-panel="runs"]')).toEqual([]);
+  await screenshot(page, "recorded-runs");
+  await panel.getByRole("button", { name: "Delete them" }).click();
+  await shown(() => panel.getByRole("checkbox").count()).toBe(0);
 });
 
 it("compares one workload with its past, divided by a counter of the application", async () => {

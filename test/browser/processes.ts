@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 
-const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+export const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 
 /** The binary under test. */
 export const teescopeBinary = resolve(repository, process.env["TEESCOPE_BIN"] ?? "bin/teescope");
