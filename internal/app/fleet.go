@@ -37,6 +37,15 @@ func (p *program) cluster() {
 	}
 }
 
+// agentClients returns the HTTP clients for agents.
+func agentClients(c *config.Config) []prom.AgentClient {
+	var all []prom.AgentClient
+	for pattern, file := range c.TargetsConfigFile() {
+		all = append(all, prom.AgentClient{Pattern: pattern, File: file})
+	}
+	return all
+}
+
 // remoteWrite returns who gets the stored samples too.
 func remoteWrite(c *config.Config) prom.RemoteWrite {
 	return prom.RemoteWrite{URLs: c.RemoteWrite.URLs, Config: c.RemoteWrite.ConfigFile, Labels: c.RemoteWrite.Labels, Protocol: c.RemoteWrite.Protocol}
@@ -60,7 +69,7 @@ func (p *program) forward() error {
 	}
 	f := prom.NewForwarder(prom.Options{
 		DataDir: c.DataDir, Owner: owner.UID, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size, MemoryLimit: c.Memory.Limit,
-		Targets: c.Targets, TargetsConfig: c.TargetsConfigFile, Discovery: p.discovery(), RemoteWrite: remoteWrite(c),
+		Targets: c.Targets, TargetsConfig: agentClients(c), Discovery: p.discovery(), RemoteWrite: remoteWrite(c),
 		Self: http.HandlerFunc(p.self), Instance: p.host, Registry: p.own, Log: p.Log,
 	})
 	p.stored = true

@@ -50,10 +50,11 @@ func TestProtectedAgentIsScraped(t *testing.T) {
 	replace(t, at("password"), []byte("pass one\n"))
 	replace(t, at("client.yml"), []byte("basic_auth:\n  username: scraper\n  password_file: password\n"+
 		"tls_config:\n  ca_file: ca.pem\n  cert_file: server.pem\n  key_file: server.key\n"))
+	replace(t, at("nobody.yml"), []byte("basic_auth: {username: nobody, password: other}\n"))
 	addr := freeAddr(t)
 	background(t, binary, "agent", "--listen", addr, "--web.config-file", at("web.yml"))
 	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--rules.default=false", "--analysis.enabled=false",
-		"--targets", "https://"+addr, "--targets-config-file", at("client.yml"))
+		"--targets", "https://"+addr, "--targets-config-file", at("nobody.yml"), "--targets-config-file", "127.0.0.*:*="+at("client.yml"))
 	base := "http://" + s.addr
 	agentIs := func(want float64, reason string) {
 		t.Helper()

@@ -41,9 +41,10 @@ type Config struct {
 	Interval      time.Duration // between two scrapes
 	Retention     Retention
 	Targets       []string // host:port, or https://host:port
-	// TargetsConfigFile configures the HTTP client for Targets, in the format of Prometheus' http_config.
-	TargetsConfigFile string
-	Discovery         []Discovery
+	// TargetsConfigFiles configure the HTTP clients for Targets and for agents that are found: FILE or PATTERN=FILE, in the
+	// format of Prometheus' http_config.
+	TargetsConfigFiles []string
+	Discovery          []Discovery
 	// DiscoveryConfigFile configures the HTTP client for sources of Discovery, in the same format.
 	DiscoveryConfigFile string
 	Kubernetes          Kubernetes

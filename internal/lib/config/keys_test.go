@@ -83,7 +83,11 @@ var tries = map[string]struct {
 		"ftp://h":        `"ftp://h": not an http or https URL (use NAME=http://host:port/metrics)`,
 		"http://h:99999": `"http://h:99999": the port "99999" is not a number from 1 to 65535 (use NAME=http://host:port/metrics)`,
 	}},
-	"targets-config-file": {[]string{"agents.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"targets-config-file": {[]string{"agents.yml", "*.rack1:9750=rack1.yml", "node[12]:9750=/etc/a=b.yml"}, map[string]string{
+		"a\tb":          `"a\tb" holds a control character or is not UTF-8`,
+		"[a:9750=a.yml": `"[a:9750=a.yml" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
+		"a:9750=":       `"a:9750=" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
+	}},
 	"discovery": {[]string{"file=/etc/teescope/*.yml", "kubernetes=observe/app.kubernetes.io/component=agent"}, map[string]string{
 		"node1:9750":             `"node1:9750" is not file=PATTERN, http=URL, dns=NAME:PORT or kubernetes=NAMESPACE/SELECTOR`,
 		"dns=":                   `"dns=" is not file=PATTERN, http=URL, dns=NAME:PORT or kubernetes=NAMESPACE/SELECTOR`,

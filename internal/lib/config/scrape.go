@@ -5,6 +5,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"path"
 	"slices"
 	"strings"
 )
@@ -35,8 +37,50 @@ func targetsKey() *key {
 }
 
 func targetsConfigFileKey() *key {
-	return fileKey("targets-config-file", "TLS and credentials for the agents of targets, in the format of Prometheus' http_config",
-		func(c *Config) *string { return &c.TargetsConfigFile })
+	return &key{
+		name: "targets-config-file", commands: Up | Server, kind: "[pattern=]file", sep: ";",
+		usage: "TLS and credentials for the agents of targets whose host:port matches the pattern, or for all others, in the format of Prometheus' http_config; may be repeated",
+		def:   none,
+		set: func(c *Config, values []string) error {
+			seen := map[string]bool{}
+			c.TargetsConfigFiles = values
+			return inEach(values, func(s string) error {
+				pattern, file := cutPattern(s)
+				_, err := path.Match(pattern, "")
+				switch {
+				case file == "" || err != nil:
+					return fmt.Errorf("%q is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml", s)
+				case seen[pattern] && pattern == "":
+					return fmt.Errorf("%q: all agents without a pattern have a file already", s)
+				case seen[pattern]:
+					return fmt.Errorf("%q: %s has a file already", s, pattern)
+				}
+				seen[pattern] = true
+				return nil
+			})
+		},
+		get: func(c *Config) []string { return c.TargetsConfigFiles },
+	}
+}
+
+// cutPattern divides [PATTERN=]FILE. A slash is in no host:port, so what has one before "=" is the name of a file.
+func cutPattern(s string) (pattern, file string) {
+	if before, after, found := strings.Cut(s, "="); found && !strings.Contains(before, "/") {
+		return before, after
+	}
+	return "", s
+}
+
+// TargetsConfigFile returns the patterns and files of TargetsConfigFiles in their order. The pattern of the file for all
+// other agents is empty.
+func (c *Config) TargetsConfigFile() iter.Seq2[string, string] {
+	return func(yield func(pattern, file string) bool) {
+		for _, s := range c.TargetsConfigFiles {
+			if !yield(cutPattern(s)) {
+				return
+			}
+		}
+	}
 }
 
 func scrapeConfigFileKey() *key {

@@ -198,7 +198,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		}
 		select {
 		case agents := <-found:
-			groups = withFound(fixed, agents)
+			groups = withFound(fixed, agents, o.TargetsConfig)
 			continue
 		case <-ctx.Done():
 		}

@@ -36,16 +36,18 @@ func discover(ctx context.Context, finder *discovery.Finder) (found chan []disco
 
 // withFound adds the agents of the discovery to the groups of the configuration. An address of the configuration keeps the
 // labels that it has there.
-func withFound(fixed map[string][]*targetgroup.Group, agents []discovery.Target) map[string][]*targetgroup.Group {
+func withFound(fixed map[string][]*targetgroup.Group, agents []discovery.Target, clients []AgentClient) map[string][]*targetgroup.Group {
 	all := maps.Clone(fixed)
-	own := all[jobLabel]
 	known := map[string]bool{}
-	for _, g := range own {
-		for _, t := range g.Targets {
-			known[string(t[model.AddressLabel])] = true
+	for job := range agentJobs(clients) {
+		own := all[job]
+		for _, g := range own {
+			for _, t := range g.Targets {
+				known[string(t[model.AddressLabel])] = true
+			}
 		}
+		all[job] = own[:len(own):len(own)] // appending copies it
 	}
-	merged := own[:len(own):len(own)] // appending copies it
 	for _, a := range agents {
 		if known[a.Address] {
 			continue
@@ -57,11 +59,12 @@ func withFound(fixed map[string][]*targetgroup.Group, agents []discovery.Target)
 		for name, value := range a.Labels {
 			labels[model.LabelName(name)] = model.LabelValue(value)
 		}
-		merged = append(merged, &targetgroup.Group{
+		labels[model.JobLabel] = jobLabel
+		job := jobOf(a.Address, clients)
+		all[job] = append(all[job], &targetgroup.Group{
 			Targets: []model.LabelSet{{model.AddressLabel: model.LabelValue(a.Address)}}, Labels: labels, Source: a.Address,
 		})
 	}
-	all[jobLabel] = merged
 	return all
 }
 

@@ -139,7 +139,7 @@ func (b *seriesLimiter) run(
 		select {
 		case <-ctx.Done():
 		case agents := <-found:
-			groups = withFound(fixed, agents)
+			groups = withFound(fixed, agents, o.TargetsConfig)
 			b.known(groups)
 			again(b.generations(groups))
 		case <-tick.C:

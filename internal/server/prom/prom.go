@@ -51,8 +51,9 @@ type Options struct {
 	// no limit.
 	MemoryLimit int64
 	Targets     []string // agents, host:port; https://host:port for those with TLS
-	// TargetsConfig is a file with the HTTP client configuration for Targets. It may be empty.
-	TargetsConfig string
+	// TargetsConfig are the HTTP clients for Targets and for agents that Discovery finds. The first whose pattern matches an
+	// agent is for it.
+	TargetsConfig []AgentClient
 	// Discovery finds more agents while the server runs. It may be nil.
 	Discovery   *discovery.Finder
 	Endpoints   []Endpoint

@@ -28,6 +28,8 @@ import (
 const (
 	jobSelf  = "teescope-self"
 	jobLabel = "teescope"
+	// jobAgents is the prefix of the names of the jobs of agents with an HTTP client of their own. Their label is jobLabel.
+	jobAgents = "teescope-agents-"
 	// jobEndpoints is the name of the job of all applications without credentials, and the prefix of the names of the
 	// others. Each application has its own label job.
 	jobEndpoints = "teescope-endpoints"
@@ -99,11 +101,14 @@ func (s *Server) config() (*config.Config, error) {
 		})
 	}
 	if len(s.opts.Targets) > 0 || s.opts.Discovery != nil {
-		jobs = append(jobs, bounded(map[string]any{
-			"job_name":       jobLabel,
-			"static_configs": agentGroups(s.opts.Targets),
-		}, agentSampleLimit, s.memory.mostBody(agentBodyLimit), reservedNames))
-		files[jobLabel] = s.opts.TargetsConfig
+		groups := agentGroups(s.opts.Targets, s.opts.TargetsConfig)
+		for name, file := range agentJobs(s.opts.TargetsConfig) {
+			jobs = append(jobs, bounded(map[string]any{
+				"job_name":       name,
+				"static_configs": groups[name],
+			}, agentSampleLimit, s.memory.mostBody(agentBodyLimit), reservedNames))
+			files[name] = file
+		}
 	}
 	byJob := endpointJobs(s.opts.Endpoints)
 	for _, name := range slices.Sorted(maps.Keys(byJob)) {
@@ -143,21 +148,23 @@ func (s *Server) config() (*config.Config, error) {
 
 // clientKey is the configuration key of the HTTP client of a job.
 func clientKey(job string) string {
-	if job == jobLabel {
+	if job == jobLabel || strings.HasPrefix(job, jobAgents) {
 		return "targets-config-file"
 	}
 	return "scrape-config-file"
 }
 
-// agentGroups sets the scheme of each agent.
-func agentGroups(targets []string) []map[string]any {
-	var groups []map[string]any
+// agentGroups sets the scheme and the label job of each agent. The result is by the name of the scrape job.
+func agentGroups(targets []string, clients []AgentClient) map[string][]map[string]any {
+	groups := map[string][]map[string]any{}
 	for _, target := range targets {
-		group := map[string]any{"targets": []string{target}}
-		if address, found := strings.CutPrefix(target, "https://"); found {
-			group = map[string]any{"targets": []string{address}, "labels": map[string]string{model.SchemeLabel: "https"}}
+		labels := map[string]string{model.JobLabel: jobLabel}
+		address, secure := strings.CutPrefix(target, "https://")
+		if secure {
+			labels[model.SchemeLabel] = "https"
 		}
-		groups = append(groups, group)
+		name := jobOf(address, clients)
+		groups[name] = append(groups[name], map[string]any{"targets": []string{address}, "labels": labels})
 	}
 	return groups
 }
