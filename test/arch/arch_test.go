@@ -110,15 +110,19 @@ type source struct {
 	set     *token.FileSet
 }
 
+// parse returns all Go sources. They are parsed once for all tests.
 func parse(t *testing.T) []source {
 	t.Helper()
+	if parsed != nil {
+		return parsed
+	}
 	var sources []source
 	for _, file := range walk(t) {
 		if path.Ext(file) != ".go" || strings.HasPrefix(file, "tools/") {
 			continue
 		}
 		set := token.NewFileSet()
-		syntax, err := parser.ParseFile(set, filepath.Join(root, file), nil, parser.ParseComments)
+		syntax, err := parser.ParseFile(set, filepath.Join(root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +136,11 @@ func parse(t *testing.T) []source {
 		}
 		sources = append(sources, s)
 	}
+	parsed = sources
 	return sources
 }
+
+var parsed []source
 
 // within reports whether a package path is that directory or below it.
 func within(name, dir string) bool {
