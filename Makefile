@@ -194,18 +194,23 @@ LONGEST := ./internal/server/prom ./test/cases
 # The packages that link no eBPF: their tests need neither root nor a kernel of a certain kind.
 # OMIT has the ends of the names of packages to leave out, such as /test/cases.
 OMIT ?=
-UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{if not $$ebpf}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v $(patsubst %,-e '%$$',$(OMIT))))
+# $(call unit_pkgs,CONDITION) lists them. In the condition, $$exec tells whether the tests of a package run programs.
+unit_pkgs = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{$$exec := false}}{{range .TestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{if and (not $$ebpf) ($(1))}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v $(patsubst %,-e '%$$',$(OMIT))))
 
 .PHONY: check unit fresh
-check: build lint unit test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
+# Go keeps the results of tests that read only files, until one of these files or the code changes. It does not see what
+# programs read that a test runs, so these tests always run.
+check: build lint test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
+	$(filter-out -count=1,$(GOTEST)) -short -p 3 $(call unit_pkgs,not $$exec)
+	$(GOTEST) -short -p 3 $(call unit_pkgs,$$exec)
 
 unit: ## the Go tests of the packages that load no eBPF, without TestSoak
-	$(GOTEST) -short -p 3 $(filter-out $(addprefix %,$(OMIT)),$(LONGEST)) $(UNIT_PKGS)
+	$(GOTEST) -short -p 3 $(filter-out $(addprefix %,$(OMIT)),$(LONGEST)) $(call unit_pkgs,true)
 
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test test-packaging cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
+.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
@@ -231,8 +236,25 @@ vm: ## the real binary on stock Debian kernels in QEMU
 sgx: testbed ## the virtual SGX machine, and in it the real binary on the in-tree SGX driver
 	$(GOTEST) -tags sgx ./test/sgx/...
 
+# The two parts of sgx, for two processors.
+SGX_MACHINE := ^Test(Testbed|FilesAndPorts)$$
+
+sgx-machine: testbed ## of sgx: the machine itself
+	$(GOTEST) -tags sgx -run '$(SGX_MACHINE)' ./test/sgx
+
+sgx-product: testbed ## of sgx: the real binary in the machine
+	$(GOTEST) -tags sgx -skip '$(SGX_MACHINE)' ./test/sgx/...
+
+BROWSER_TESTS := TEESCOPE_BIN=$(CURDIR)/$(BIN) npm --prefix web run test:browser --
+
 browser: build web/node_modules/.package-lock.json ## the page in headless Chromium, fed by the real binary (needs root)
-	TEESCOPE_BIN=$(CURDIR)/$(BIN) npm --prefix web run test:browser
+	$(BROWSER_TESTS)
+
+browser-shared: build web/node_modules/.package-lock.json ## of browser: what may run beside other programs
+	$(BROWSER_TESTS) --project '!alone'
+
+browser-alone: build web/node_modules/.package-lock.json ## of browser: what measures time, or needs a processor
+	$(BROWSER_TESTS) --project alone
 
 bench: build ## what watching costs: off, an empty probe, on (about 20 minutes; needs root)
 	$(GO) build -o bin/bench ./bench

@@ -8,18 +8,18 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/**
- * Files that run alone, after the others: their tests measure time, a program takes a processor, or an emulated machine
- * needs one.
- */
-const ALONE = ["findings.test.ts", "page.test.ts", "speed.test.ts", "tee.test.ts"];
-/** The file that takes longest. It begins first, so that no worker waits for it at the end. */
-const LONGEST = "every.test.ts";
+/** Files that run alone, at the end: their tests measure time, or a program takes a processor. */
+const ALONE = ["findings.test.ts", "page.test.ts", "speed.test.ts"];
+/** The file whose emulated machine needs a processor runs after the others. It measures no time. */
+const MACHINE = ["tee.test.ts"];
+/** The files that take longest. They begin first, so that no worker waits for them at the end. */
+const LONGEST = ["every.test.ts", "looks.test.ts"];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return sorted.sort((a, b) => Number(b.moduleId.endsWith(LONGEST)) - Number(a.moduleId.endsWith(LONGEST)));
+    const long = (file: TestSpecification): number => Number(LONGEST.some((name) => file.moduleId.endsWith(`/${name}`)));
+    return sorted.sort((a, b) => long(b) - long(a));
   }
 }
 
@@ -39,8 +39,9 @@ export default defineConfig({
     hookTimeout: 600_000,
     sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: "three at a time", include: ["*.test.ts"], exclude: ALONE, maxWorkers: 3, sequence: { groupOrder: 0 } } },
-      { extends: true, test: { name: "alone", include: ALONE, fileParallelism: false, sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: "three at a time", include: ["*.test.ts"], exclude: [...ALONE, ...MACHINE], maxWorkers: 3, sequence: { groupOrder: 0 } } },
+      { extends: true, test: { name: "machine", include: MACHINE, fileParallelism: false, sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: "alone", include: ALONE, fileParallelism: false, sequence: { groupOrder: 2 } } },
     ],
   },
 });

@@ -63,6 +63,12 @@ export async function wrong(page: Page, within?: string, rules?: readonly string
   return [...new Set([...(await page.evaluate(faults)), ...barriers.map((v) => `${v.id}: ${v.nodes.join("; ")}`)])];
 }
 
+/** Switches to a theme, and waits until it is drawn: axe reads the colours of the last frame. */
+export async function useTheme(page: Page, colorScheme: (typeof THEMES)[number]): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))");
+}
+
 /** Takes all pictures, for a person to look at. This takes longer than all checks. */
 const allPictures = process.env["BROWSER_PICTURES"] === "all";
 
@@ -77,8 +83,7 @@ export async function lookOver(page: Page, name: string, notes: Record<string, s
   for (const { width, height } of SIZES) {
     await page.setViewportSize({ width, height });
     for (const colorScheme of THEMES) {
-      await page.emulateMedia({ colorScheme });
-      await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))");
+      await useTheme(page, colorScheme);
       const main = (width === 360) === (colorScheme === "dark");
       const found = width > 2000 ? await page.evaluate(faults) : await wrong(page, undefined, main ? undefined : COLOURS);
       const key = `${name}-${colorScheme}-${width}`;

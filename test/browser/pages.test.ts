@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, queryString, screenshot, search, shown, Tabs } from "./browser";
-import { THEMES, wrong } from "./looks";
+import { THEMES, useTheme, wrong } from "./looks";
 import { freePort, Processes, repository, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -85,7 +85,7 @@ it("switches watching and timing of a workload on, says until when, and stops th
   await page.locator('[data-panel="syscall-time"]').scrollIntoViewIfNeeded();
   await page.waitForSelector(chart("syscall-time"));
   for (const colorScheme of THEMES) {
-    await page.emulateMedia({ colorScheme });
+    await useTheme(page, colorScheme);
     expect(await wrong(page, '[data-panel="switches"]')).toEqual([]);
     await screenshot(page, `switches-${colorScheme}`);
   }

@@ -19,17 +19,18 @@ export const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../.
 export const teescopeBinary = resolve(repository, process.env["TEESCOPE_BIN"] ?? "bin/teescope");
 export const resultsFolder = resolve(repository, "test-results/browser");
 
-/** The worker of vitest that runs this file, of two. */
-const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % 2;
+/** The worker of vitest that runs this file, of at most four. */
+const WORKERS = 4;
+const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % WORKERS;
 let portsTried = randomInt(10_000);
 
 /**
  * Returns a port that is free. Neither the kernel, which gives ports from 32768 on to sockets that leave the choice to
- * it, nor the other worker gives it to another program before it is used.
+ * it, nor another worker gives it to another program before it is used.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = 10_000 + 2 * (portsTried++ % 10_000) + worker;
+    const port = 10_000 + WORKERS * (portsTried++ % 5_000) + worker;
     const server = createServer();
     const free = await new Promise<boolean>((done) => {
       server.once("error", () => { done(false); });
@@ -174,13 +175,13 @@ export async function startProgram(processes: Processes, source: string, name: s
   return processes.start(program, []);
 }
 
-/** Puts a moderate load on nginx. */
+/** Puts a light load on nginx: a tenth of the time, because all files of tests share the processors. */
 export function startRequests(processes: Processes, url: string): Started {
-  return processes.start("sh", ["-c", `while :; do timeout -s INT 0.2 wrk -t 1 -c 2 -d 9s ${url}; sleep 0.8; done`]);
+  return processes.start("sh", ["-c", `while :; do timeout -s INT 0.1 wrk -t 1 -c 2 -d 9s ${url}; sleep 0.9; done`]);
 }
 
-/** Puts a moderate load on Redis. */
+/** Puts a light load on Redis: 2,000 commands a second, which are at least 4,000 system calls. */
 export function startLoad(processes: Processes, redisPort: number): Started {
-  const benchmark = `redis-benchmark -h 127.0.0.1 -p ${redisPort} -t set,get -c 2 -n 3000 -q`;
-  return processes.start("sh", ["-c", `while ${benchmark}; do sleep 0.2; done`]);
+  const benchmark = `redis-benchmark -h 127.0.0.1 -p ${redisPort} -t set,get -c 2 -n 1000 -q`;
+  return processes.start("sh", ["-c", `while ${benchmark}; do sleep 0.9; done`]);
 }

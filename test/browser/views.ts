@@ -56,6 +56,12 @@ export async function newPoint(page: Page, view: View): Promise<void> {
   await until(`a new point on ${view.page}`, 120, async () => (await newestWords(page, view)) !== before || undefined);
 }
 
+/** Pauses a live page. It would query all its panels each second, while axe judges what it shows. */
+export async function pause(page: Page): Promise<void> {
+  await page.locator("header .live").click();
+  await page.waitForSelector("header .live.paused");
+}
+
 /** Runs two tasks at a time, so that a waiting page leaves the processors to another. */
 export async function twoAtATime<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
   const rest = [...all];

@@ -42,14 +42,22 @@ func wildSeries(w io.Writer, prefix string, n int) {
 	}
 }
 
-func wildTargets() map[string]wildTarget {
-	bomb := body(func(w io.Writer) {
+// bomb sends a mebibyte many times, compressed to almost nothing.
+func bomb(part []byte, times int) http.HandlerFunc {
+	send := body(func(w io.Writer) {
 		z := gzip.NewWriter(w)
 		defer z.Close()
-		for range 100 {
-			_, _ = z.Write(bytes.Repeat([]byte("\n"), mib))
+		for range times {
+			_, _ = z.Write(part)
 		}
 	})
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		send(w, r)
+	}
+}
+
+func wildTargets() map[string]wildTarget {
 	comment := append(bytes.Repeat([]byte("#"), mib-1), '\n')
 	var asked atomic.Int64
 	return map[string]wildTarget{
@@ -60,10 +68,7 @@ func wildTargets() map[string]wildTarget {
 				}
 			}
 		}, "body size limit exceeded"},
-		"bomb": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Encoding", "gzip")
-			bomb(w, r)
-		}, "body size limit exceeded"},
+		"bomb":    {bomb(bytes.Repeat([]byte("\n"), mib), 100), "body size limit exceeded"},
 		"million": {body(func(w io.Writer) { wildSeries(w, "", 1_000_000) }), "body size limit exceeded"},
 		"many":    {body(func(w io.Writer) { wildSeries(w, "", 100_001) }), "sample limit exceeded"},
 		"changing": {func(w http.ResponseWriter, _ *http.Request) { // new series each time
