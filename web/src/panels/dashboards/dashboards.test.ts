@@ -31,9 +31,9 @@ describe("the list of panels", () => {
   });
 });
 
-/** Returns the selectors of an expression: names that are no function, keyword or label. */
+/** Returns the selectors of an expression: names that are no function, keyword, label or text. */
 function selectors(expr: string): string[] {
-  const bare = expr.replace(/\b(?:by|on|ignoring|without|group_left|group_right) \([^)]*\)|\[[^\]]*\]|\$(?:rate|containers|span)/g, " ");
+  const bare = expr.replace(/\b(?:by|on|ignoring|without|group_left|group_right) \([^)]*\)|\[[^\]]*\]|, "[^"]*"|\$(?:rate|containers|span)/g, " ");
   const found = bare.match(/[a-zA-Z_:][\w:]*(?:\{(?:"[^"]*"|[^}"])*\}|(?!\w|:|\s*\())/g) ?? [];
   return found.filter((name) => !/^(?:and|or|unless|by|on|bool)$/.test(name));
 }

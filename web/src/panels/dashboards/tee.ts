@@ -6,6 +6,12 @@ import type { PanelDef, Section } from "../types";
 /** Adds the workload of an enclave to its series. */
 const WITH_WORKLOAD = "on (enclave, pid, instance) group_left (workload) sgx_enclave_info{$workloads}";
 
+/**
+ * Standard error of the rate of asynchronous exits, where they are estimated from samples. Workloads and causes share their windows, so
+ * the errors of a sum are added, which is the most that they can be.
+ */
+const AEX_DEVIATION = "sqrt(($rate(teescope_enclave_aex_variance_total{$workloads}[$window]) > 0) / $span)";
+
 export const TEE_TABLES: readonly PanelDef[] = [
   {
     id: "tee-enclave-table",
@@ -258,7 +264,8 @@ export const TEE: readonly Section[] = [
         question: "How often is the enclave boundary crossed?",
         unit: "per_second",
         queries: [{ expr: "sum by (kind) ($rate(teescope_enclave_transitions_total{$workloads}[$window]))", legend: "{{kind}}" }],
-        help: "eenter and eexit: calls into and out of the enclave. aex: asynchronous exits, caused by interrupts and exceptions. An exit and the entry after it cost 8,000 to 14,000 cycles together; an interrupt and the return from it cost 5,000 to 14,000 cycles. How they are measured depends on the runtime; the label source of the metric says how.",
+        error: `1.96 * sum by (kind) (label_replace(${AEX_DEVIATION}, "kind", "aex", "", ""))`,
+        help: "eenter and eexit: calls into and out of the enclave. aex: asynchronous exits, caused by interrupts and exceptions. An exit and the entry after it cost 8,000 to 14,000 cycles together; an interrupt and the return from it cost 5,000 to 14,000 cycles. How they are measured depends on the runtime; the label source of the metric says how. Where asynchronous exits are estimated from samples, the band is their 95 % interval.",
         empty: { text: "No runtime whose transitions can be measured ran in this time range." },
       },
       {
@@ -274,12 +281,13 @@ export const TEE: readonly Section[] = [
       },
       {
         id: "tee-aex-causes",
-        kind: "stacked",
+        kind: "lines",
         title: "Asynchronous exits by cause",
         question: "What interrupts the enclaves?",
         unit: "per_second",
         queries: [{ expr: "sum by (cause) ($rate(teescope_enclave_aex_total{$workloads}[$window]))", legend: "{{cause}}" }],
-        help: "timer: the tick of the CPU. device: interrupts of devices. reschedule: another CPU wakes up a thread on this one. page_fault: the enclave uses a page that is not there, often one that was evicted. other: other interrupts, and with --watch exceptions too.",
+        error: `1.96 * sum by (cause) (${AEX_DEVIATION})`,
+        help: "timer: the tick of the CPU. device: interrupts of devices. reschedule: another CPU wakes up a thread on this one. page_fault: the enclave uses a page that is not there, often one that was evicted. other: other interrupts, and with --watch exceptions too. Where they are estimated from samples, the band is the 95 % interval.",
         empty: { text: "No interrupt or page fault of an enclave was seen in this time range, or this kernel does not show them." },
       },
       {
