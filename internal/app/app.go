@@ -64,7 +64,7 @@ func Agent(ctx context.Context, o Options) error {
 	if err := mayWatch(o, "/proc"); err != nil {
 		return err
 	}
-	tuneMemory(0, agentMemory)
+	tuneMemory(0, agentMemory, agentGC)
 	p := newProgram(o)
 	p.agent()
 	p.confine(privilege.Agent)
@@ -77,7 +77,7 @@ func RecordAgent(ctx context.Context, o Options) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
 	}
-	tuneMemory(0, agentMemory)
+	tuneMemory(0, agentMemory, agentGC)
 	p := newProgram(o)
 	p.agent()
 	p.web.Frugal = false
@@ -88,7 +88,7 @@ func RecordAgent(ctx context.Context, o Options) error {
 // Server scrapes agents and runs storage, queries and the page until ctx ends. With another database to ask, it runs the
 // analysis and the page only.
 func Server(ctx context.Context, o Options) error {
-	tuneMemory(o.Config.Memory.Limit, serverMemory)
+	tuneMemory(o.Config.Memory.Limit, serverMemory, gcPercent)
 	p := newProgram(o)
 	compose := p.stores()
 	if o.Config.Query.URL != nil {

@@ -22,7 +22,7 @@ func InProcess(ctx context.Context, o Options, use Client) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
 	}
-	tuneMemory(0, agentMemory)
+	tuneMemory(0, agentMemory, agentGC)
 	p := newProgram(o)
 	p.agent()
 	p.confine(privilege.Agent)

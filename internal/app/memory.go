@@ -20,17 +20,23 @@ const (
 // machine belongs to its workloads.
 const gcPercent = 50
 
+// agentGC is that of the agent, whose heap does not grow with what is stored.
+const agentGC = 25
+
+// supervisorGC is that of the supervisor, which allocates next to nothing after its start.
+const supervisorGC = 10
+
 // collectorShare is the share of a wanted limit that the Go runtime gets. The runtime exceeds its limit for a moment when
 // queries allocate faster than it collects. The rest is room for that.
 const collectorShare = 7.0 / 8
 
 // tuneMemory sets the wanted memory limit, or the default limit when wanted is 0, and keeps unused pages of the program out
-// of memory. GOGC and GOMEMLIMIT in the
+// of memory. percent is what SetGCPercent takes. GOGC and GOMEMLIMIT in the
 // environment take precedence over the defaults.
-func tuneMemory(wanted, limit int64) {
+func tuneMemory(wanted, limit int64, percent int) {
 	trim.Sparse()
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(percent)
 	}
 	switch {
 	case wanted > 0:

@@ -55,7 +55,7 @@ func Up(ctx context.Context, o Options, parts Parts) error {
 		return err
 	}
 	defer end()
-	debug.SetGCPercent(gcPercent)
+	debug.SetGCPercent(supervisorGC)
 	trim.Sparse()
 	s := supervisor.New(supervisor.Options{
 		Parts: []supervisor.Part{
@@ -121,7 +121,7 @@ func leave(account privilege.Account, required bool, log *slog.Logger) error {
 func UpAgent(ctx context.Context, o Options, link *supervisor.Link) error {
 	ctx, cancel := whileLinked(ctx, link)
 	defer cancel()
-	tuneMemory(0, agentMemory)
+	tuneMemory(0, agentMemory, agentGC)
 	p := newProgram(o)
 	p.link, p.sandbox = link, sandbox.NewPart(partAgent)
 	p.collectors = []collector.Collector{p.sandbox} // the server has the others that every process has
@@ -179,7 +179,7 @@ const agentStart = 20 * time.Second
 func UpServer(ctx context.Context, o Options, link *supervisor.Link) error {
 	ctx, cancel := whileLinked(ctx, link)
 	defer cancel()
-	tuneMemory(o.Config.Memory.Limit, serverMemory)
+	tuneMemory(o.Config.Memory.Limit, serverMemory, gcPercent)
 	for end := time.Now().Add(leftover); ; {
 		p := newProgram(o)
 		p.link, p.local = link, local.New(link.Dial)

@@ -27,7 +27,7 @@ func ParseConfig(data []byte) (Config, error) {
 	switch {
 	case bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")):
 		return parseJSON(data)
-	case occlumYAML.Match(data):
+	case occlumYAML().Match(data):
 		return parseYAML(data)
 	case isSCONE(string(data)):
 		return parseSCONE(string(data))

@@ -3,9 +3,10 @@
 package read
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // maxProcesses bounds the processes of a log that are told apart.
@@ -50,10 +51,10 @@ type Log struct {
 var (
 	// level matches what Gramine puts before a message: "[P1:T2:redis-server] debug: ", and in debug builds the place in
 	// its source.
-	level        = regexp.MustCompile(`^(?:[\[(][^\])]{0,200}[\])] ?){0,3}(error|warning|debug|trace): `)
-	place        = regexp.MustCompile(`^(?:\[[^\]]{0,200}\] ?){0,2}\([\w.-]{1,100}\.[ch]:\d{1,6}:\w{1,100}\) `)
-	process      = regexp.MustCompile(`^\[P(\d{1,10}):`)
-	currentValue = regexp.MustCompile(`The current value is (\d{1,9})`)
+	level        = lazy.Regexp(`^(?:[\[(][^\])]{0,200}[\])] ?){0,3}(error|warning|debug|trace): `)
+	place        = lazy.Regexp(`^(?:\[[^\]]{0,200}\] ?){0,2}\([\w.-]{1,100}\.[ch]:\d{1,6}:\w{1,100}\) `)
+	process      = lazy.Regexp(`^\[P(\d{1,10}):`)
+	currentValue = lazy.Regexp(`The current value is (\d{1,9})`)
 )
 
 // ParseLog reads a log of Gramine, or what an application and Gramine print together. Unknown lines are skipped.
@@ -63,10 +64,10 @@ func ParseLog(data []byte) Log {
 	value := 0 // lines in which the value of NoTCS may still come
 	for n, line := range lines(string(data)) {
 		l.Lines = n
-		if place.MatchString(line) {
+		if place().MatchString(line) {
 			l.Places.add(n)
 		}
-		if found := process.FindStringSubmatch(line); found != nil && len(processes) < maxProcesses && !processes[found[1]] {
+		if found := process().FindStringSubmatch(line); found != nil && len(processes) < maxProcesses && !processes[found[1]] {
 			if processes[found[1]] = true; len(processes) == 2 {
 				l.SecondProcess = n
 			}
@@ -79,12 +80,12 @@ func ParseLog(data []byte) Log {
 			value = 3
 		}
 		if value--; value >= 0 {
-			if found := currentValue.FindStringSubmatch(line); found != nil {
+			if found := currentValue().FindStringSubmatch(line); found != nil {
 				l.TCSs, _ = strconv.ParseInt(found[1], 10, 64)
 				value = 0
 			}
 		}
-		found := level.FindStringSubmatch(line)
+		found := level().FindStringSubmatch(line)
 		if found == nil {
 			continue
 		}

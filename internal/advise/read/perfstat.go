@@ -3,11 +3,12 @@
 package read
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 const (
@@ -35,9 +36,9 @@ type PerfStat struct {
 }
 
 var (
-	perfTime  = regexp.MustCompile(`^\s*(\d{1,9}(?:[.,]\d{1,9})?)\s+seconds (time elapsed|user|sys)\s*$`)
-	perfCount = regexp.MustCompile(`^\s*(\d{1,3}(?:[.,]\d{3}){1,6}|\d{1,19})\s+([a-zA-Z][\w.:/=,-]{0,63})(?:\s|$)`)
-	modifiers = regexp.MustCompile(`^[ukhGHpPSDIeWb]+$`)
+	perfTime  = lazy.Regexp(`^\s*(\d{1,9}(?:[.,]\d{1,9})?)\s+seconds (time elapsed|user|sys)\s*$`)
+	perfCount = lazy.Regexp(`^\s*(\d{1,3}(?:[.,]\d{3}){1,6}|\d{1,19})\s+([a-zA-Z][\w.:/=,-]{0,63})(?:\s|$)`)
+	modifiers = lazy.Regexp(`^[ukhGHpPSDIeWb]+$`)
 )
 
 // line reads a line of perf stat. Other lines may be between them.
@@ -46,7 +47,7 @@ func (p *PerfStat) line(n int, line string) {
 		p.table = true
 		return
 	}
-	if found := perfTime.FindStringSubmatch(line); found != nil {
+	if found := perfTime().FindStringSubmatch(line); found != nil {
 		seconds, _ := strconv.ParseFloat(strings.Replace(found[1], ",", ".", 1), 64)
 		p.table = false
 		to := &p.CPU
@@ -56,7 +57,7 @@ func (p *PerfStat) line(n int, line string) {
 		*to = min(*to+time.Duration(seconds*float64(time.Second)), maxTime)
 		return
 	}
-	found := perfCount.FindStringSubmatch(line)
+	found := perfCount().FindStringSubmatch(line)
 	if !p.table || found == nil || len(p.Counters) == maxCounters || !ofProcessor(found[2]) {
 		return
 	}
@@ -70,7 +71,7 @@ func (p *PerfStat) line(n int, line string) {
 // perf_sw_ids (include/uapi/linux/perf_event.h).
 func ofProcessor(event string) bool {
 	name, after, colon := strings.Cut(event, ":")
-	if colon && !modifiers.MatchString(after) {
+	if colon && !modifiers().MatchString(after) {
 		return false // a tracepoint
 	}
 	return !slices.Contains([]string{

@@ -5,10 +5,11 @@ package read
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // SCONE are the settings of SCONE's asynchronous system calls (https://sconedocs.github.io/SCONE_ENV/). 0 is not set.
@@ -48,9 +49,9 @@ func SCONESettings(variables map[string]string) (Config, error) {
 
 // sconeLine matches a variable, as in a file of variables or as SCONE prints it with SCONE_VERSION=1, or the number of queues in
 // its configuration file.
-var sconeLine = regexp.MustCompile(`(?m)^(?:export )?(SCONE_[A-Z_]+)=|^Q [0-9]`)
+var sconeLine = lazy.Regexp(`(?m)^(?:export )?(SCONE_[A-Z_]+)=|^Q [0-9]`)
 
-func isSCONE(text string) bool { return sconeLine.MatchString(text) }
+func isSCONE(text string) bool { return sconeLine().MatchString(text) }
 
 // parseSCONE reads variables, or a configuration file: one command of one letter a line. Variables have precedence. The commands
 // e and s have three numbers: the core or -1, the queue, and 0.

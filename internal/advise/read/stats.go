@@ -4,10 +4,11 @@ package read
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // maxBlocks bounds the blocks of SGX stats.
@@ -40,9 +41,9 @@ type Stats struct {
 }
 
 var (
-	statsBlock = regexp.MustCompile(`----- (Total SGX stats for process|SGX stats for thread) (\d{1,10}) -----`)
-	statsLine  = regexp.MustCompile(`^\s*# of (EENTERs|EEXITs|AEXs|sync signals|async signals):\s+(\d{1,20})\s*$`)
-	loading    = regexp.MustCompile(`----- SGX enclave loading time =\s*(\d{1,15}) microseconds -----`)
+	statsBlock = lazy.Regexp(`----- (Total SGX stats for process|SGX stats for thread) (\d{1,10}) -----`)
+	statsLine  = lazy.Regexp(`^\s*# of (EENTERs|EEXITs|AEXs|sync signals|async signals):\s+(\d{1,20})\s*$`)
+	loading    = lazy.Regexp(`----- SGX enclave loading time =\s*(\d{1,15}) microseconds -----`)
 )
 
 // block is a block of stats that is being read.
@@ -72,7 +73,7 @@ func ParseStats(data []byte) (Stats, error) {
 		open = nil
 	}
 	for n, line := range lines(string(data)) {
-		if found := statsBlock.FindStringSubmatch(line); found != nil {
+		if found := statsBlock().FindStringSubmatch(line); found != nil {
 			finish()
 			if blocks++; blocks > maxBlocks || len(s.Notes) > 10 {
 				return Stats{}, fmt.Errorf("line %d: there are more than %d blocks of SGX stats, or many that are cut off", n, maxBlocks)
@@ -80,7 +81,7 @@ func ParseStats(data []byte) (Stats, error) {
 			open = &block{line: n, process: strings.HasPrefix(found[1], "Total"), pid: found[2], seen: make(map[string]uint64)}
 			continue
 		}
-		if found := statsLine.FindStringSubmatch(line); found != nil && open != nil {
+		if found := statsLine().FindStringSubmatch(line); found != nil && open != nil {
 			value, err := strconv.ParseUint(found[2], 10, 47) // so that maxBlocks of them add up within 64 bits
 			if err != nil {
 				return Stats{}, fmt.Errorf("line %d: %s is no number of events", n, found[2])
@@ -112,7 +113,7 @@ func ParseStats(data []byte) (Stats, error) {
 
 // loading reads a line with the time that loading an enclave took.
 func (s *Stats) loading(n int, line string) {
-	if found := loading.FindStringSubmatch(line); found != nil {
+	if found := loading().FindStringSubmatch(line); found != nil {
 		us, _ := strconv.ParseInt(found[1], 10, 53)
 		d := time.Duration(us) * time.Microsecond
 		if s.Loads++; s.Loads == 1 || d > s.Longest {

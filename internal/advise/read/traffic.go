@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // maxPlaces bounds the files, sockets and unfinished calls of a trace that are told apart.
@@ -66,13 +67,13 @@ const moving = "read|write|pread64|pwrite64|readv|writev|preadv|pwritev|preadv2|
 var (
 	// movingCall matches a call in the output of strace -f -y or -yy: an optional thread, times, the name, and the descriptor with
 	// what it leads to. strace writes < and > in names as escapes.
-	movingCall = regexp.MustCompile(`^(?:\[pid +(\d+)\] |(\d+) +)?(?:[\d:.]+ +){0,2}(` + moving + `)\(\d+<(.*?)>[,)]`)
+	movingCall = lazy.Regexp(`^(?:\[pid +(\d+)\] |(\d+) +)?(?:[\d:.]+ +){0,2}(` + moving + `)\(\d+<(.*?)>[,)]`)
 	// movingEnd matches the end of a call that another thread interrupted in the output.
-	movingEnd = regexp.MustCompile(`^(?:\[pid +(\d+)\] |(\d+) +)?(?:[\d:.]+ +){0,2}<\.\.\. (?:` + moving + `) resumed>`)
+	movingEnd = lazy.Regexp(`^(?:\[pid +(\d+)\] |(\d+) +)?(?:[\d:.]+ +){0,2}<\.\.\. (?:` + moving + `) resumed>`)
 	// bytesMoved matches the number of bytes at the end of a line, which a time may follow (-T).
-	bytesMoved = regexp.MustCompile(` = (\d+)(?: <[\d.]+>)?$`)
+	bytesMoved = lazy.Regexp(` = (\d+)(?: <[\d.]+>)?$`)
 	// unixSocket matches a Unix socket with its inode, that of its peer and its name (-yy).
-	unixSocket = regexp.MustCompile(`^UNIX(?:-[A-Z]+)?:\[(\d+)(?:->(\d+))?(?:,(@?)"(.*)")?\]$`)
+	unixSocket = lazy.Regexp(`^UNIX(?:-[A-Z]+)?:\[(\d+)(?:->(\d+))?(?:,(@?)"(.*)")?\]$`)
 )
 
 // gramineSocket begins the abstract names of the sockets of Gramine, without the @ of strace.
@@ -96,7 +97,7 @@ type end struct {
 func ParseTraffic(data []byte) (Traffic, error) {
 	t := trace{Traffic: Traffic{files: make(map[string]Moved)}, unfinished: make(map[string]string), sockets: make(map[string]end), named: make(map[string]bool)}
 	for n, line := range lines(string(data)) {
-		if found := movingCall.FindStringSubmatch(line); found != nil {
+		if found := movingCall().FindStringSubmatch(line); found != nil {
 			thread, place := cmp.Or(found[1], found[2]), found[4]
 			if strings.HasSuffix(line, "<unfinished ...>") {
 				if len(t.unfinished) < maxPlaces {
@@ -107,7 +108,7 @@ func ParseTraffic(data []byte) (Traffic, error) {
 			t.moved(place, line, n)
 			continue
 		}
-		if found := movingEnd.FindStringSubmatch(line); found != nil {
+		if found := movingEnd().FindStringSubmatch(line); found != nil {
 			thread := cmp.Or(found[1], found[2])
 			if place, known := t.unfinished[thread]; known {
 				delete(t.unfinished, thread)
@@ -128,7 +129,7 @@ func ParseTraffic(data []byte) (Traffic, error) {
 
 // moved takes the end of a call.
 func (t *trace) moved(place, line string, n int) {
-	found := bytesMoved.FindStringSubmatch(line)
+	found := bytesMoved().FindStringSubmatch(line)
 	if found == nil {
 		return
 	}
@@ -137,7 +138,7 @@ func (t *trace) moved(place, line string, n int) {
 		return
 	}
 	t.All.add(bytes, n)
-	socket := unixSocket.FindStringSubmatch(place)
+	socket := unixSocket().FindStringSubmatch(place)
 	switch {
 	case socket != nil:
 		inode := socket[1]

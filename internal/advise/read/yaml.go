@@ -4,13 +4,14 @@ package read
 
 import (
 	"fmt"
-	"regexp"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // occlumYAML finds the section that each Occlum.yaml has.
-var occlumYAML = regexp.MustCompile(`(?m)^resource_limits:`)
+var occlumYAML = lazy.Regexp(`(?m)^resource_limits:`)
 
 // grown is a size of Occlum.yaml: at the start, and with EDMM at most.
 type grown struct{ Init, Max string }

@@ -5,9 +5,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,10 +112,10 @@ func checkName(s string) error {
 }
 
 // namespaceOf matches the name of a namespace, and a selector of labels without its grammar, which the API server checks.
-var namespaceOf = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(/.{1,1000})?$`)
+var namespaceOf = lazy.Regexp(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(/.{1,1000})?$`)
 
 func checkPods(s string) error {
-	if !namespaceOf.MatchString(s) {
+	if !namespaceOf().MatchString(s) {
 		return fmt.Errorf("%q is not NAMESPACE/SELECTOR: use for example kubernetes=observe/app.kubernetes.io/component=agent", s)
 	}
 	return nil
@@ -138,7 +138,7 @@ func kubernetesPodsKey() *key {
 const maxPodLabels = 10
 
 // podLabel matches the name of a label of Kubernetes.
-var podLabel = regexp.MustCompile(`^([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+var podLabel = lazy.Regexp(`^([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
 func kubernetesPodLabelsKey() *key {
 	return &key{
@@ -151,7 +151,7 @@ func kubernetesPodLabelsKey() *key {
 				return fmt.Errorf("%d names; the maximum is %d", len(values), maxPodLabels)
 			}
 			return inEach(values, func(s string) error {
-				if !podLabel.MatchString(s) {
+				if !podLabel().MatchString(s) {
 					return fmt.Errorf("%q is not the name of a label: use for example app.kubernetes.io/name", s)
 				}
 				if !slices.Contains(c.Kubernetes.Labels, s) {

@@ -4,8 +4,8 @@ package config
 
 import (
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -147,14 +147,14 @@ func (l *loader) env() {
 
 // service matches the variables that Kubernetes sets in every container for a Service whose name begins with teescope, such
 // as teescope-agent: NAME_SERVICE_HOST, NAME_SERVICE_PORT[_PORTNAME] and NAME_PORT_9750_TCP[_PROTO|_PORT|_ADDR].
-var service = regexp.MustCompile(`^TEESCOPE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)$`)
+var service = lazy.Regexp(`^TEESCOPE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)$`)
 
 // servicePort matches the address in NAME_PORT, which Kubernetes sets too.
-var servicePort = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+var servicePort = lazy.Regexp(`^(tcp|udp|sctp)://`)
 
 // fromKubernetes reports whether Kubernetes has set a variable. It is not part of the configuration.
 func fromKubernetes(name, value string) bool {
-	return service.MatchString(name) || strings.HasSuffix(name, "_PORT") && servicePort.MatchString(value)
+	return service().MatchString(name) || strings.HasSuffix(name, "_PORT") && servicePort().MatchString(value)
 }
 
 func (l *loader) flags() {

@@ -4,9 +4,10 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 const (
@@ -56,17 +57,17 @@ func workloadSettingsKey() *key {
 }
 
 var (
-	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-	secret   = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|bearer|cookie|(api|access|private|ssh|encryption|signing)key|(^|_)(key|auth|pin|pass|pw|pwd|jwt|url|uri|dsn)($|_)`)
+	variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	secret   = lazy.Regexp(`(?i)passw|passphrase|secret|token|credential|bearer|cookie|(api|access|private|ssh|encryption|signing)key|(^|_)(key|auth|pin|pass|pw|pwd|jwt|url|uri|dsn)($|_)`)
 )
 
 // checkSetting refuses names of variables that usually hold secrets, because anyone who can query sees the values. URLs of
 // databases and message brokers hold passwords.
 func checkSetting(name string) error {
 	switch {
-	case !variable.MatchString(name):
+	case !variable().MatchString(name):
 		return fmt.Errorf("%q is not the name of an environment variable: use for example GOMAXPROCS", strings.ToValidUTF8(name, "?"))
-	case secret.MatchString(name):
+	case secret().MatchString(name):
 		return fmt.Errorf("%q looks like the name of a secret, and everyone who can query would see its value", name)
 	}
 	return nil

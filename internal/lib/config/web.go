@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // Web configures who may use the port.
@@ -91,10 +92,10 @@ func webHostsKey() *key {
 }
 
 // hostName matches a name without a port.
-var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
+var hostName = lazy.Regexp(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
 
 func checkHostName(s string) error {
-	if !hostName.MatchString(s) {
+	if !hostName().MatchString(s) {
 		return fmt.Errorf("%q is not a host name: use for example node1.example.org or *.example.org, without a port", s)
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"strconv"
 	"strings"
 
@@ -35,8 +35,8 @@ type callgrind struct {
 }
 
 var (
-	callgrindHead = regexp.MustCompile(`(?m)^(# callgrind format|creator: callgrind)`)
-	callgrindName = regexp.MustCompile(`^(\(\d{1,9}\))(?: (.*))?$`)
+	callgrindHead = lazy.Regexp(`(?m)^(# callgrind format|creator: callgrind)`)
+	callgrindName = lazy.Regexp(`^(\(\d{1,9}\))(?: (.*))?$`)
 )
 
 func newCallgrind(limits profile.Limits) *callgrind {
@@ -85,7 +85,7 @@ func (c *callgrind) header(key string, value []string) error {
 
 // name returns a name, which may be abbreviated by a number.
 func (c *callgrind) name(kind, value string) (string, error) {
-	m := callgrindName.FindStringSubmatch(value)
+	m := callgrindName().FindStringSubmatch(value)
 	if m == nil {
 		return value, nil
 	}

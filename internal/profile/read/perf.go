@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,13 +37,13 @@ const maxEvents = 64
 
 // perfHeader has the name of the thread, [process/]thread, [CPU], time, [period] and event. What follows is the only frame,
 // or the fields of a tracepoint.
-var perfHeader = regexp.MustCompile(`^\s*(.+?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+(?:(\d+)\s+)?([^\s:]\S*?):(?:\s+(.*))?$`)
+var perfHeader = lazy.Regexp(`^\s*(.+?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+(?:(\d+)\s+)?([^\s:]\S*?):(?:\s+(.*))?$`)
 
 var (
-	perfOffset = regexp.MustCompile(`\+0x[0-9a-f]+$`)
-	perfSource = regexp.MustCompile(`^\s+(\S.*):(\d+)$`)
-	perfNoLine = regexp.MustCompile(`^\s+\S.*\[[0-9a-f]+\]$`) // for code without line numbers: LIBRARY[ADDRESS]
-	perfLost   = regexp.MustCompile(`PERF_RECORD_LOST(?:_SAMPLES)? lost (\d+)`)
+	perfOffset = lazy.Regexp(`\+0x[0-9a-f]+$`)
+	perfSource = lazy.Regexp(`^\s+(\S.*):(\d+)$`)
+	perfNoLine = lazy.Regexp(`^\s+\S.*\[[0-9a-f]+\]$`) // for code without line numbers: LIBRARY[ADDRESS]
+	perfLost   = lazy.Regexp(`PERF_RECORD_LOST(?:_SAMPLES)? lost (\d+)`)
 )
 
 // perfMeta reports whether a line is about the recording and not a sample.
@@ -66,7 +66,7 @@ func (r *perf) line(line []byte) error {
 		return r.frame(bytes.TrimLeft(line, "\t "))
 	}
 	if perfMeta(line) {
-		if m := perfLost.FindSubmatch(line); m != nil {
+		if m := perfLost().FindSubmatch(line); m != nil {
 			n, err := strconv.ParseInt(string(m[1]), 10, 32)
 			if err != nil {
 				return fmt.Errorf("%q: the number of lost samples is too large", excerpt(line))
@@ -75,10 +75,10 @@ func (r *perf) line(line []byte) error {
 		}
 		return nil
 	}
-	if perfNoLine.Match(line) {
+	if perfNoLine().Match(line) {
 		return nil
 	}
-	if m := perfSource.FindSubmatch(line); m != nil && !perfHeader.Match(line) {
+	if m := perfSource().FindSubmatch(line); m != nil && !perfHeader().Match(line) {
 		if n := len(r.raw); r.open && n > 0 {
 			at, err := strconv.ParseInt(string(m[2]), 10, 32)
 			if err != nil {
@@ -95,7 +95,7 @@ func (r *perf) line(line []byte) error {
 }
 
 func (r *perf) header(line []byte) error {
-	m := perfHeader.FindSubmatch(line)
+	m := perfHeader().FindSubmatch(line)
 	if m == nil {
 		return fmt.Errorf("%q is no output of perf script: write it with \"perf script -F comm,pid,tid,time,period,event,ip,sym,dso\"", excerpt(line))
 	}
@@ -167,7 +167,7 @@ func (r *perf) frame(line []byte) error {
 		return fmt.Errorf("%q is no frame of perf script: a frame is ADDRESS FUNCTION (LIBRARY)", excerpt(line))
 	}
 	name, library := split(string(bytes.TrimSpace(rest)))
-	f := profile.Frame{Function: profile.NameOf(perfOffset.ReplaceAllString(name, "")), Library: library}
+	f := profile.Frame{Function: profile.NameOf(perfOffset().ReplaceAllString(name, "")), Library: library}
 	// Addresses of the kernel have all upper bits set on x86-64 and aarch64.
 	f.Kernel = profile.KernelLibrary(library) || len(ip) == 16 && ip[0] == 'f' && !strings.HasPrefix(library, "/") && library != "[vsyscall]"
 	if library == "[unknown]" || library == "" {

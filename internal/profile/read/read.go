@@ -14,8 +14,8 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io"
-	"regexp"
 	"slices"
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
@@ -114,7 +114,7 @@ const (
 	callgrindFormat
 )
 
-var foldedLine = regexp.MustCompile(`^[^\t].* [0-9]+(\.[0-9]+)?\s*$`)
+var foldedLine = lazy.Regexp(`^[^\t].* [0-9]+(\.[0-9]+)?\s*$`)
 
 // recognise looks at the beginning of a file. The first line that is neither empty nor a comment decides.
 func recognise(head []byte) format {
@@ -127,7 +127,7 @@ func recognise(head []byte) format {
 	if bytes.ContainsAny(head[:min(len(head), 4096)], "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x10\x12\x1a") {
 		return binaryFile
 	}
-	if callgrindHead.Match(head[:min(len(head), 4096)]) {
+	if callgrindHead().Match(head[:min(len(head), 4096)]) {
 		return callgrindFormat
 	}
 	for line := range bytes.Lines(head) {
@@ -136,9 +136,9 @@ func recognise(head []byte) format {
 			continue
 		}
 		switch {
-		case perfHeader.Match(line) || perfMeta(line):
+		case perfHeader().Match(line) || perfMeta(line):
 			return perfScript
-		case foldedLine.Match(line):
+		case foldedLine().Match(line):
 			return foldedStacks
 		}
 		return unknown

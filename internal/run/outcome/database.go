@@ -3,8 +3,9 @@
 package outcome
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // pgbench reads the results of pgbench (src/bin/pgbench/pgbench.c, printResults). Figures of single scripts and statements
@@ -53,10 +54,10 @@ func pgbenchValue(s *section, name, rest string) {
 }
 
 var (
-	sysbenchTotal  = regexp.MustCompile(`^Total operations: (\d+) \(\s*([0-9.]+) per second\)$`)
-	sysbenchBytes  = regexp.MustCompile(`MiB transferred \(([0-9.]+) MiB/sec\)$`)
-	sysbenchPer    = regexp.MustCompile(`^(\d+)\s+\(([0-9.]+) per sec\.\)$`)
-	sysbenchShare  = regexp.MustCompile(`^(\d+)th percentile$`)
+	sysbenchTotal  = lazy.Regexp(`^Total operations: (\d+) \(\s*([0-9.]+) per second\)$`)
+	sysbenchBytes  = lazy.Regexp(`MiB transferred \(([0-9.]+) MiB/sec\)$`)
+	sysbenchPer    = lazy.Regexp(`^(\d+)\s+\(([0-9.]+) per sec\.\)$`)
+	sysbenchShare  = lazy.Regexp(`^(\d+)th percentile$`)
 	sysbenchNamed  = map[string]string{"min": "latency_min", "avg": "latency_mean", "max": "latency_max"}
 	sysbenchErrors = map[string]string{"ignored errors": "ignored_errors", "reconnects": "reconnects"}
 )
@@ -73,15 +74,15 @@ func sysbench(lines []string) section {
 			part = name
 			continue
 		}
-		if m := sysbenchTotal.FindStringSubmatch(line); m != nil {
+		if m := sysbenchTotal().FindStringSubmatch(line); m != nil {
 			if v, ok := number(m[2]); ok {
 				s.add("throughput", OperationsPerSecond, v)
 			}
-		} else if m := sysbenchBytes.FindStringSubmatch(line); m != nil {
+		} else if m := sysbenchBytes().FindStringSubmatch(line); m != nil {
 			if v, ok := number(m[1]); ok {
 				s.add("bytes_throughput", BytesPerSecond, v*(1<<20))
 			}
-		} else if m := sysbenchPer.FindStringSubmatch(rest); m != nil {
+		} else if m := sysbenchPer().FindStringSubmatch(rest); m != nil {
 			sysbenchCount(&s, name, m[1], m[2])
 		} else if v, ok := number(rest); ok {
 			sysbenchValue(&s, part, name, v)
@@ -122,7 +123,7 @@ func sysbenchValue(s *section, part, name string, v float64) {
 		s.add("write_bytes_throughput", BytesPerSecond, v*(1<<20))
 	case part == "Latency (ms)":
 		known := sysbenchNamed[name]
-		if m := sysbenchShare.FindStringSubmatch(name); m != nil {
+		if m := sysbenchShare().FindStringSubmatch(name); m != nil {
 			known, _ = percentile(m[1])
 		}
 		if known != "" {

@@ -4,12 +4,13 @@ package outcome
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // goProcs is the end of a benchmark's name, the number of processors that it may use (GOMAXPROCS).
-var goProcs = regexp.MustCompile(`-[0-9]+$`)
+var goProcs = lazy.Regexp(`-[0-9]+$`)
 
 // goLine is one line of results: a name, the iterations, and pairs of a value and a unit.
 type goLine struct {
@@ -30,7 +31,7 @@ func goSections(all []string) []section {
 		case len(fields) >= 4 && strings.HasPrefix(line, "Benchmark") && len(fields)%2 == 0 && isCount(fields[1]):
 			if len(found) < maxOutcomes {
 				found = append(found, goLine{pkg, strings.TrimPrefix(fields[0], "Benchmark"), fields[1:]})
-				packages[pkg], procs[goProcs.FindString(fields[0])] = true, true
+				packages[pkg], procs[goProcs().FindString(fields[0])] = true, true
 			}
 		case len(fields) == 2 && fields[0] == "pkg:":
 			pkg = fields[1]
@@ -46,7 +47,7 @@ func goSections(all []string) []section {
 	for _, line := range found {
 		name := line.name
 		if len(procs) == 1 {
-			name = goProcs.ReplaceAllString(name, "")
+			name = goProcs().ReplaceAllString(name, "")
 		}
 		if len(packages) > 1 {
 			name = path.Base(line.pkg) + "." + name

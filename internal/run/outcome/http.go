@@ -3,12 +3,13 @@
 package outcome
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
-var wrkSocket = regexp.MustCompile(`^Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
+var wrkSocket = lazy.Regexp(`^Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)$`)
 
 // wrk reads the output of wrk 4 (src/wrk.c, main and print_stats), and the percentiles of wrk2. wrk prints errors only if
 // there were any, before its last two lines.
@@ -29,7 +30,7 @@ func wrk(lines []string) section {
 			}
 		} else if rest, ok := after(line, "Non-2xx or 3xx responses:"); ok {
 			status, _ = number(rest)
-		} else if m := wrkSocket.FindStringSubmatch(line); m != nil {
+		} else if m := wrkSocket().FindStringSubmatch(line); m != nil {
 			note = strings.TrimPrefix(line, "Socket errors: ")
 			for _, n := range m[1:] {
 				v, _ := number(n)
@@ -118,8 +119,8 @@ func abPercentile(s *section, fields []string) {
 }
 
 var (
-	heyShare = regexp.MustCompile(`^([0-9.]+)%+ in ([0-9.]+) secs`)
-	heyCount = regexp.MustCompile(`^\[(\d+)\]\s+(.*)$`)
+	heyShare = lazy.Regexp(`^([0-9.]+)%+ in ([0-9.]+) secs`)
+	heyCount = lazy.Regexp(`^\[(\d+)\]\s+(.*)$`)
 )
 
 // hey reads the default output of hey (requester/print.go). Its throughput includes requests that failed.
@@ -130,7 +131,7 @@ func hey(lines []string) section {
 	for _, line := range lines {
 		name, rest, _ := strings.Cut(line, ":")
 		v, ok := first(rest)
-		if m := heyCount.FindStringSubmatch(line); m != nil {
+		if m := heyCount().FindStringSubmatch(line); m != nil {
 			switch part {
 			case "Status code distribution":
 				n, _ := first(m[2])
@@ -142,7 +143,7 @@ func hey(lines []string) section {
 				n, _ := number(m[1])
 				failed += n
 			}
-		} else if m := heyShare.FindStringSubmatch(line); m != nil {
+		} else if m := heyShare().FindStringSubmatch(line); m != nil {
 			name, ok := percentile(m[1])
 			if v, known := number(m[2]); ok && known {
 				s.time(name, v)

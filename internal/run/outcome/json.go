@@ -200,7 +200,7 @@ func googleSection(run googleRun, name string, data json.RawMessage) section {
 
 // hyperfine reads what hyperfine prints of one command. It rounds to a tenth, which its file does not.
 func hyperfine(lines []string) section {
-	s := section{tool: hyperfineTool, test: clean(hyperfineTitle.FindStringSubmatch(lines[0])[1])}
+	s := section{tool: hyperfineTool, test: clean(hyperfineTitle().FindStringSubmatch(lines[0])[1])}
 	for _, line := range lines[1:] {
 		name, rest, _ := strings.Cut(line, "):")
 		fields := strings.Fields(strings.NewReplacer("±", " ", "…", " ", "[User:", " ", "System:", " ", "]", " ", ",", " ").Replace(rest))

@@ -5,6 +5,7 @@ package outcome
 import (
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"regexp"
 	"strings"
 
@@ -34,8 +35,8 @@ var (
 )
 
 var (
-	patternName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,99}$`)
-	patternUnit = regexp.MustCompile(`^[A-Za-z0-9_/%µμ]{0,40}$`)
+	patternName = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_.-]{0,99}$`)
+	patternUnit = lazy.Regexp(`^[A-Za-z0-9_/%µμ]{0,40}$`)
 )
 
 // Parse reads NAME[:UNIT[:lower|higher]]=REGEX. The expression is in Go's syntax (RE2), "^" and "$" match at lines, and its one
@@ -53,7 +54,7 @@ func Parse(spec string) (Pattern, error) {
 		return invalid("it has no =")
 	case len(parts) > 3:
 		return invalid("it has more than a name, a unit and a direction before the =")
-	case !patternName.MatchString(parts[0]):
+	case !patternName().MatchString(parts[0]):
 		return invalid("a name begins with a letter and has letters, digits, _, . and - only")
 	case len(expression) > maxPattern:
 		return invalid("the expression has more than %d bytes", maxPattern)
@@ -67,7 +68,7 @@ func Parse(spec string) (Pattern, error) {
 	}
 	p := Pattern{name: parts[0], factor: 1, regex: regex}
 	if len(parts) > 1 {
-		if !patternUnit.MatchString(parts[1]) {
+		if !patternUnit().MatchString(parts[1]) {
 			return invalid("a unit has letters, digits, _, / and %% only")
 		}
 		p.unit = parts[1]

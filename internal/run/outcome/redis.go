@@ -5,8 +5,9 @@ package outcome
 import (
 	"encoding/csv"
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // redis reads redis-benchmark (src/redis-benchmark.c, showLatencyReport): one test in the long form, one line of -q, or the
@@ -16,7 +17,7 @@ func redis(lines []string) []section {
 		return redisCSV(lines)
 	}
 	s := section{tool: redisTool}
-	if m := redisQuiet.FindStringSubmatch(lines[0]); m != nil {
+	if m := redisQuiet().FindStringSubmatch(lines[0]); m != nil {
 		s.test = clean(m[1])
 		if v, ok := number(m[2]); ok {
 			s.add("throughput", OperationsPerSecond, v)
@@ -26,7 +27,7 @@ func redis(lines []string) []section {
 		}
 		return []section{s}
 	}
-	s.test = clean(redisTitle.FindStringSubmatch(lines[0])[1])
+	s.test = clean(redisTitle().FindStringSubmatch(lines[0])[1])
 	for i, line := range lines {
 		if n, rest, found := strings.Cut(line, " requests completed in "); found && strings.HasSuffix(rest, " seconds") {
 			if v, ok := number(n); ok {
@@ -103,10 +104,10 @@ func redisCSV(lines []string) []section {
 }
 
 // memtierColumn finds the columns of memtier_benchmark, which one blank may separate.
-var memtierColumn = regexp.MustCompile(`Avg\. Latency|p[0-9.]+ Latency|\S+`)
+var memtierColumn = lazy.Regexp(`Avg\. Latency|p[0-9.]+ Latency|\S+`)
 
 // memtierProgress has the number of operations until then, of a run that ends with a table.
-var memtierProgress = regexp.MustCompile(`^\[RUN #1 .* conns: +(\d+) ops, `)
+var memtierProgress = lazy.Regexp(`^\[RUN #1 .* conns: +(\d+) ops, `)
 
 // memtier reads one table of memtier_benchmark (run_stats.cpp) and the progress before it. With several runs the table of
 // their average counts, and not those of the best and the worst.
@@ -118,7 +119,7 @@ func memtier(lines []string) []section {
 	var columns []string
 	operations, failed := "", 0
 	for _, line := range lines[1:] {
-		if m := memtierProgress.FindStringSubmatch(line); m != nil {
+		if m := memtierProgress().FindStringSubmatch(line); m != nil {
 			operations = m[1]
 		}
 		if columns == nil {
@@ -126,7 +127,7 @@ func memtier(lines []string) []section {
 		}
 		switch cells := strings.Fields(line); {
 		case len(cells) > 0 && cells[0] == "Type" && columns == nil:
-			columns = memtierColumn.FindAllString(line, -1)
+			columns = memtierColumn().FindAllString(line, -1)
 		case columns != nil && len(cells) == len(columns):
 			if s := memtierRow(columns, cells); len(s.outcomes) > 0 {
 				all = append(all, s)

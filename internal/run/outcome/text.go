@@ -3,7 +3,7 @@
 package outcome
 
 import (
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/text"
@@ -100,9 +100,9 @@ func blocks(all []string) []block {
 }
 
 var (
-	redisTitle     = regexp.MustCompile(`^====== (.+) ======$`)
-	redisQuiet     = regexp.MustCompile(`^(.+): ([0-9.]+) requests per second(?:, p50=([0-9.]+) msec)?$`)
-	hyperfineTitle = regexp.MustCompile(`^Benchmark #?[0-9]+: (.+)$`)
+	redisTitle     = lazy.Regexp(`^====== (.+) ======$`)
+	redisQuiet     = lazy.Regexp(`^(.+): ([0-9.]+) requests per second(?:, p50=([0-9.]+) msec)?$`)
+	hyperfineTitle = lazy.Regexp(`^Benchmark #?[0-9]+: (.+)$`)
 )
 
 // begins returns the benchmark whose figures begin with a line.
@@ -120,10 +120,10 @@ func begins(line, next string) string {
 		return sysbenchTool
 	case line == "ALL STATS", line == "BEST RUN RESULTS", line == "WORST RUN RESULTS", strings.HasPrefix(line, "AGGREGATED AVERAGE RESULTS ("):
 		return memtierTool
-	case strings.HasPrefix(line, `"test","rps"`), redisTitle.MatchString(line),
-		strings.Contains(line, " requests per second") && redisQuiet.MatchString(line) && !strings.HasPrefix(line, "throughput summary:"):
+	case strings.HasPrefix(line, `"test","rps"`), redisTitle().MatchString(line),
+		strings.Contains(line, " requests per second") && redisQuiet().MatchString(line) && !strings.HasPrefix(line, "throughput summary:"):
 		return redisTool
-	case strings.HasPrefix(line, "Benchmark ") && hyperfineTitle.MatchString(line):
+	case strings.HasPrefix(line, "Benchmark ") && hyperfineTitle().MatchString(line):
 		return hyperfineTool
 	}
 	return ""

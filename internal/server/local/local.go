@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,7 @@ const base = "http://agent.invalid"
 type Agent struct {
 	client  *http.Client
 	clients http.RoundTripper // for requests that are passed on
+	text    atomic.Int64      // size of the last text of metrics, in bytes
 }
 
 // New returns the agent that dial connects to.
@@ -59,7 +61,7 @@ func New(dial func(context.Context) (net.Conn, error)) *Agent {
 			MaxIdleConnsPerHost: 2,
 		}
 	}
-	return &Agent{&http.Client{Timeout: maxTime, Transport: over(maxConns)}, over(maxClients)}
+	return &Agent{client: &http.Client{Timeout: maxTime, Transport: over(maxConns)}, clients: over(maxClients)}
 }
 
 // answer is an answer of the agent, which has no body if there was nothing to say.
@@ -70,11 +72,26 @@ type answer struct {
 
 // get returns the body of an answer.
 func (a *Agent) get(ctx context.Context, path, accept string) ([]byte, error) {
-	got, err := a.do(ctx, path, accept)
+	got, err := a.do(ctx, path, accept, 0)
 	return got.body, err
 }
 
-func (a *Agent) do(ctx context.Context, path, accept string) (got answer, err error) {
+// metrics returns the agent's metrics in a format.
+func (a *Agent) metrics(ctx context.Context, format expfmt.Format) ([]byte, error) {
+	got, err := a.do(ctx, "/metrics", string(format), a.text.Load())
+	if err == nil {
+		a.text.Store(int64(len(got.body)))
+	}
+	return got.body, err
+}
+
+// roomFor returns an empty buffer for about as many bytes as there were last time. A buffer that grows leaves several times its size
+// as garbage, at each scrape.
+func roomFor(last int64) *bytes.Buffer {
+	return bytes.NewBuffer(make([]byte, 0, last+last/8+bytes.MinRead))
+}
+
+func (a *Agent) do(ctx context.Context, path, accept string, expected int64) (got answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
@@ -93,16 +110,17 @@ func (a *Agent) do(ctx context.Context, path, accept string) (got answer, err er
 		return got, fmt.Errorf("asking the agent: %w", err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxText+1))
+	body := roomFor(expected)
+	_, err = body.ReadFrom(io.LimitReader(resp.Body, maxText+1))
 	switch {
 	case err != nil:
 		return got, fmt.Errorf("reading the agent's answer: %w", err)
-	case len(body) > maxText:
+	case body.Len() > maxText:
 		return got, fmt.Errorf("reading the agent's answer: it is larger than %d MiB", maxText>>20)
 	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent:
-		return got, fmt.Errorf("asking the agent: %s: %s", resp.Status, bytes.TrimSpace(body))
+		return got, fmt.Errorf("asking the agent: %s: %s", resp.Status, bytes.TrimSpace(body.Bytes()))
 	}
-	return answer{body, resp.Header}, nil
+	return answer{body.Bytes(), resp.Header}, nil
 }
 
 // Threads returns what the agent answers about the threads of a workload, as JSON.
@@ -116,7 +134,7 @@ const profileHeader = "Teescope-Profile"
 // NextProfile returns the oldest profile of the agent that is newer than the named one, and its name, or no data if there is
 // none. With an empty name it is the oldest one that the agent has.
 func (a *Agent) NextProfile(ctx context.Context, after string) (data []byte, name string, err error) {
-	resp, err := a.do(ctx, "/api/profiles/next?after="+url.QueryEscape(after), "")
+	resp, err := a.do(ctx, "/api/profiles/next?after="+url.QueryEscape(after), "", 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -166,21 +184,25 @@ type Own interface {
 type Both struct {
 	agent *Agent
 	own   Own
+	text  atomic.Int64 // size of the last text of this process's metrics, in bytes
 }
 
 // With adds the agent's metrics to others.
-func (a *Agent) With(own Own) *Both { return &Both{a, own} }
+func (a *Agent) With(own Own) *Both { return &Both{agent: a, own: own} }
 
 // WriteText writes all metrics. Without the agent it writes those of this process, and returns an error.
 func (b *Both) WriteText(w io.Writer, format expfmt.Format) error {
-	return b.write(context.Background(), w, format)
+	agent, own, err := b.texts(context.Background(), format)
+	return errors.Join(err, merge(w, agent, own))
 }
 
-func (b *Both) write(ctx context.Context, w io.Writer, format expfmt.Format) error {
-	text, agentErr := b.agent.get(ctx, "/metrics", string(format))
-	var own bytes.Buffer
-	err := b.own.WriteText(&own, format)
-	return errors.Join(agentErr, err, merge(w, text, own.Bytes()))
+// texts returns the metrics of the agent and of this process. With an error there are those of this process only.
+func (b *Both) texts(ctx context.Context, format expfmt.Format) (agent, own []byte, err error) {
+	agent, agentErr := b.agent.metrics(ctx, format)
+	text := roomFor(b.text.Load())
+	err = b.own.WriteText(text, format)
+	b.text.Store(int64(text.Len()))
+	return agent, text.Bytes(), errors.Join(agentErr, err)
 }
 
 // Gather implements prometheus.Gatherer, like WriteText.
@@ -190,7 +212,7 @@ func (b *Both) Gather() ([]*dto.MetricFamily, error) {
 
 func (a *Agent) gather() ([]*dto.MetricFamily, error) {
 	format := expfmt.NewFormat(expfmt.TypeProtoDelim)
-	text, err := a.get(context.Background(), "/metrics", string(format))
+	text, err := a.metrics(context.Background(), format)
 	if err != nil {
 		return nil, err
 	}
@@ -212,13 +234,13 @@ func (b *Both) Scraped() http.Handler {
 	openMetrics, _ := expfmt.NewOpenMetricsFormat(expfmt.OpenMetricsVersion_1_0_0) // fails only for unknown versions
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		format := expfmt.NegotiateAccept(r.Header, openMetrics, expfmt.NewFormat(expfmt.TypeTextPlain))
-		var all bytes.Buffer
-		if err := b.write(r.Context(), &all, format); err != nil {
+		agent, own, err := b.texts(r.Context(), format)
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", string(format))
-		_, _ = w.Write(all.Bytes()) // fails only when the client has gone
+		_ = merge(w, agent, own) // fails only when the client has gone
 	})
 }
 

@@ -3,8 +3,8 @@
 package probefile
 
 import (
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,17 +15,17 @@ import (
 )
 
 var (
-	nameForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,59}$`)
-	labelForm = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,59}$`)
-	unitForm  = regexp.MustCompile(`^[a-z]{1,30}$`)
-	pathForm  = regexp.MustCompile(`^/[^\x00]*$`)
-	eventForm = regexp.MustCompile(`^([a-zA-Z0-9_]{1,100})/([a-zA-Z0-9_]{1,100})$`)
+	nameForm  = lazy.Regexp(`^[a-z][a-z0-9_]{0,59}$`)
+	labelForm = lazy.Regexp(`^[a-zA-Z][a-zA-Z0-9_]{0,59}$`)
+	unitForm  = lazy.Regexp(`^[a-z]{1,30}$`)
+	pathForm  = lazy.Regexp(`^/[^\x00]*$`)
+	eventForm = lazy.Regexp(`^([a-zA-Z0-9_]{1,100})/([a-zA-Z0-9_]{1,100})$`)
 	// Compilers add suffixes such as .isra.0 to functions.
-	functionForm = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.]{0,127}$`)
-	symbolForm   = regexp.MustCompile(`^[^\s]{1,127}$`)
-	wordForm     = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,99}$`)
-	filterForm   = regexp.MustCompile(`^(\S+?)\s*(==|!=|<=|>=|<|>|&)\s*(\S+)$`)
-	argumentForm = regexp.MustCompile(`^arg([1-9][0-9]?)$`)
+	functionForm = lazy.Regexp(`^[a-zA-Z_][a-zA-Z0-9_.]{0,127}$`)
+	symbolForm   = lazy.Regexp(`^[^\s]{1,127}$`)
+	wordForm     = lazy.Regexp(`^[a-zA-Z_][a-zA-Z0-9_]{0,99}$`)
+	filterForm   = lazy.Regexp(`^(\S+?)\s*(==|!=|<=|>=|<|>|&)\s*(\S+)$`)
+	argumentForm = lazy.Regexp(`^arg([1-9][0-9]?)$`)
 )
 
 // suffixes have a meaning at the end of a family's name.
@@ -73,7 +73,7 @@ func (r *reader) one(n *yaml.Node) Probe {
 }
 
 func (r *reader) name(n *yaml.Node, p *Probe) {
-	s := r.match(n, "name", nameForm, "a name of at most 60 lower-case letters, digits and _ that begins with a letter")
+	s := r.match(n, "name", nameForm(), "a name of at most 60 lower-case letters, digits and _ that begins with a letter")
 	if s == "probe" || strings.HasPrefix(s, "probe_") { // a unit follows the name
 		r.problem(n.Line, "name: %q begins as teescope's own metrics about probes do", s)
 		return
@@ -94,21 +94,21 @@ func (r *reader) target(n *yaml.Node, p *Probe) {
 	what, t := string(p.Mechanism), &p.Target
 	switch p.Mechanism {
 	case Tracepoint:
-		s := r.match(n, what, eventForm, "CATEGORY/NAME, for example block/block_rq_issue")
+		s := r.match(n, what, eventForm(), "CATEGORY/NAME, for example block/block_rq_issue")
 		t.Category, t.Name, _ = strings.Cut(s, "/")
 		return
 	case Kprobe, Kretprobe:
-		t.Name = r.match(n, what, functionForm, "the name of a function of the kernel")
+		t.Name = r.match(n, what, functionForm(), "the name of a function of the kernel")
 		return
 	}
 	fields := map[string]func(*yaml.Node){
-		"file": func(n *yaml.Node) { t.File = r.match(n, "file", pathForm, "an absolute path") },
+		"file": func(n *yaml.Node) { t.File = r.match(n, "file", pathForm(), "an absolute path") },
 	}
 	if p.Mechanism == USDT {
-		fields["provider"] = func(n *yaml.Node) { t.Provider = r.match(n, "provider", symbolForm, "the name of a provider") }
-		fields["name"] = func(n *yaml.Node) { t.Name = r.match(n, "name", symbolForm, "the name of a probe") }
+		fields["provider"] = func(n *yaml.Node) { t.Provider = r.match(n, "provider", symbolForm(), "the name of a provider") }
+		fields["name"] = func(n *yaml.Node) { t.Name = r.match(n, "name", symbolForm(), "the name of a probe") }
 	} else {
-		fields["symbol"] = func(n *yaml.Node) { t.Symbol = r.match(n, "symbol", symbolForm, "the name of a function") }
+		fields["symbol"] = func(n *yaml.Node) { t.Symbol = r.match(n, "symbol", symbolForm(), "the name of a function") }
 		fields["offset"] = func(n *yaml.Node) { t.Offset = r.offset(n) }
 	}
 	before := len(r.problems)
@@ -145,7 +145,7 @@ func (r *reader) measures(p *Probe, keys, value, only *yaml.Node) {
 		return
 	}
 	s := r.scalar(only, "only")
-	m := filterForm.FindStringSubmatch(s)
+	m := filterForm().FindStringSubmatch(s)
 	if m == nil {
 		if s != "" {
 			r.problem(only.Line, "only: %q is not FIELD OPERATOR NUMBER, for example \"bytes >= 4096\"; operators are == != < <= > >= and & (has a bit)", text.Short(s, maxName))
@@ -174,7 +174,7 @@ func (r *reader) keys(n *yaml.Node, p *Probe) {
 	}
 	comms := 0
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		label := r.match(n.Content[i], "keys", labelForm, "a label: letters, digits and _, beginning with a letter")
+		label := r.match(n.Content[i], "keys", labelForm(), "a label: letters, digits and _, beginning with a letter")
 		field := r.field(n.Content[i+1], "keys", r.scalar(n.Content[i+1], "keys"), p)
 		if field.Name == Comm {
 			comms++
@@ -207,7 +207,9 @@ func (r *reader) value(n *yaml.Node, p *Probe) {
 	before := len(r.problems)
 	r.mapping(n, "value", map[string]func(*yaml.Node){
 		"sum": measure(Sum, "sum"), "histogram": measure(Histogram, "histogram"),
-		"unit":    func(n *yaml.Node) { v.Unit = r.match(n, "unit", unitForm, "a base unit, for example bytes or seconds") },
+		"unit": func(n *yaml.Node) {
+			v.Unit = r.match(n, "unit", unitForm(), "a base unit, for example bytes or seconds")
+		},
 		"scale":   func(n *yaml.Node) { scaled = true; v.Scale = r.scale(n) },
 		"buckets": func(n *yaml.Node) { bounded = true; r.buckets(n, v) },
 	})
@@ -275,7 +277,7 @@ func (r *reader) field(n *yaml.Node, what, s string, p *Probe) Field {
 	name, kind, typed := strings.Cut(s, ":")
 	f, known := types[kind]
 	f.Name = name
-	argument := argumentForm.FindStringSubmatch(name)
+	argument := argumentForm().FindStringSubmatch(name)
 	m := p.Mechanism
 	bad := func(format string, args ...any) { r.problem(n.Line, what+": "+format, args...) }
 	switch {
@@ -284,7 +286,7 @@ func (r *reader) field(n *yaml.Node, what, s string, p *Probe) Field {
 		bad("%q is no type: use u8, u16, u32, u64, s8, s16, s32 or s64", text.Short(kind, maxName))
 	case name == Comm || name == CPU:
 	case m == Tracepoint:
-		if !wordForm.MatchString(name) {
+		if !wordForm().MatchString(name) {
 			bad("%q is not the name of a field", text.Short(name, maxName))
 		}
 		if typed {

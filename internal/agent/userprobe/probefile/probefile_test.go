@@ -229,7 +229,7 @@ func FuzzParse(f *testing.F) {
 		}
 		names := map[string]bool{}
 		for _, p := range probes {
-			if names[p.Family()] || !nameForm.MatchString(p.Name) || p.Help == "" || len(p.Keys) > MaxKeys || p.Series < 1 || p.Series > maxSeries {
+			if names[p.Family()] || !nameForm().MatchString(p.Name) || p.Help == "" || len(p.Keys) > MaxKeys || p.Series < 1 || p.Series > maxSeries {
 				t.Errorf("%+v", p)
 			}
 			names[p.Family()] = true
@@ -237,7 +237,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%+v", v)
 			}
 			for _, k := range p.Keys {
-				if !labelForm.MatchString(k.Label) {
+				if !labelForm().MatchString(k.Label) {
 					t.Errorf("label %q", k.Label)
 				}
 			}

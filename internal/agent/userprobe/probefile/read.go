@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io"
 	"regexp"
 	"slices"
@@ -66,11 +67,11 @@ func (r *reader) document(data []byte) []Probe {
 	return probes
 }
 
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
+var yamlLine = lazy.Regexp(`^line (\d+): `)
 
 func (r *reader) syntax(err error) {
 	reason, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := yamlLine.FindStringSubmatch(reason); m != nil {
+	if m := yamlLine().FindStringSubmatch(reason); m != nil {
 		reason = strings.TrimPrefix(reason, m[0])
 		line, _ = strconv.Atoi(m[1]) // it has digits only
 	}
