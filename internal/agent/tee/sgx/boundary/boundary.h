@@ -50,22 +50,30 @@ enum limits {
 enum shared {
 	SHARED_THREADS,
 	SHARED_PAIRS,
+	SHARED_FOLLOWING,
 	SHARED,
 };
 
-/* Numbers of tenants. */
+/* Numbers of users and of control groups. */
 enum share {
 	SHARE_ALL,     /* the sum of all */
-	SHARE_ROOT,    /* root outside of control groups: without a limit of its own */
-	SHARE_UNKNOWN, /* processes that user space has not seen, and tenants without a number */
+	SHARE_ROOT,    /* root, and outside of control groups: without a limit of its own */
+	SHARE_UNKNOWN, /* processes that user space has not seen, and owners without a number */
 	SHARE_FIRST,
-	SHARES = 64,
+	SHARES = 128,
+};
+
+/* To whom a process belongs: two numbers from enum share, each with a limit. */
+struct owner {
+	u32 user;
+	u32 group;
 };
 
 /* Places of the shared maps. */
 enum places {
 	PLACES_THREADS = 4096,
 	PLACES_PAIRS = 2048,
+	PLACES_FOLLOWING = 4096,
 };
 
 enum call_limits {
@@ -180,6 +188,8 @@ struct thread_calls {
 	struct seen_call before; /* the last ECALL that has returned */
 	u64 nested;		 /* frame of the ECALL that an OCALL of it makes */
 	u64 outside;		 /* an OCALL runs */
+	u32 tgid;
+	u32 zero;
 };
 
 /* Which calls are a pair, and which time belongs to it. */
@@ -342,9 +352,14 @@ GO_TYPE(functions, struct pair, pairCount);
 GO_VALUES(functions, enum pair_kind, );
 GO_VALUES(functions, enum shared, );
 GO_VALUES(functions, enum share, );
+GO_TYPE(functions, struct owner, owner);
 GO_TYPE(crossing, struct crossed_key, Key);
 GO_TYPE(crossing, struct thread_crossings, Entry);
 GO_VALUES(crossing, enum crossed_by, );
+GO_TYPE(crossing, struct thread_key, FollowedKey);
+GO_TYPE(crossing, struct called, called);
+GO_TYPE(crossing, struct seen_call, seenCall);
+GO_TYPE(crossing, struct thread_calls, Followed);
 GO_VALUES(count, enum durations, );
 GO_TYPE(gramine, struct layout, layout);
 GO_TYPE(gramine, struct thread_key, threadKey);

@@ -78,52 +78,60 @@ func (c Crossings) of(p *process.Process) (*crossing.Counts, *crossing.Counter, 
 
 // each calls do with what the kernel side has counted of threads.
 func (c Crossings) each(do func(crossing.Key, crossing.Entry)) error {
-	var key crossing.Key
-	var n crossing.Entry
-	entries := c.backend.object.Map("crossed_threads").Iterate()
-	for entries.Next(&key, &n) {
-		do(key, n)
-	}
-	if err := entries.Err(); err != nil {
+	if err := crossing.Each(c.backend.object.Map("crossed_threads").Iterate(), do); err != nil {
 		return fmt.Errorf("reading the crossings of threads: %w", err)
 	}
 	return nil
 }
 
-// tidy removes the counts of threads whose process has ended, and those of ended threads before there are too many.
+// tidy removes what the kernel side keeps of threads that have ended.
 func (c Crossings) tidy() error {
+	threads, followed := map[uint32][]crossing.Key{}, map[uint32][]crossing.FollowedKey{}
+	err := c.each(func(key crossing.Key, n crossing.Entry) { threads[n.TGID] = append(threads[n.TGID], key) })
+	following := c.backend.object.Map("following").Iterate()
+	err = errors.Join(err, crossing.Each(following, func(key crossing.FollowedKey, n crossing.Followed) {
+		followed[n.TGID] = append(followed[n.TGID], key)
+	}))
+	return errors.Join(err,
+		tidyThreads(c.backend, "crossed_threads", threads, func(key crossing.Key) uint32 { return key.TID }),
+		tidyThreads(c.backend, "following", followed, func(key crossing.FollowedKey) uint32 { return key.TID }))
+}
+
+// tidyThreads removes the entries of threads whose process has ended, and those of ended threads before there are too many. The entries
+// are by process.
+func tidyThreads[K any](b *Backend, name string, of map[uint32][]K, tid func(K) uint32) error {
 	const many = 1024 // of 4096 on the kernel side
-	of, sum, processes := map[uint32][]crossing.Key{}, 0, c.backend.processes
-	errs := []error{c.each(func(key crossing.Key, n crossing.Entry) {
-		of[n.TGID] = append(of[n.TGID], key)
-		sum++
-	})}
+	sum := 0
+	for _, keys := range of {
+		sum += len(keys)
+	}
+	var errs []error
 	for tgid, keys := range of {
-		if processes.Known(tgid) == nil && !processes.Runs(tgid) {
-			errs = append(errs, c.remove(keys))
+		if b.processes.Known(tgid) == nil && !b.processes.Runs(tgid) {
+			errs = append(errs, removeAll(b, name, keys))
 			continue
 		}
 		if sum < many {
 			continue
 		}
-		tids, err := processes.Host.Of(tgid).Threads(0)
+		tids, err := b.processes.Host.Of(tgid).Threads(0)
 		if err != nil {
 			continue // it is ending
 		}
 		slices.Sort(tids)
-		errs = append(errs, c.remove(slices.DeleteFunc(keys, func(k crossing.Key) bool {
-			_, runs := slices.BinarySearch(tids, int(k.TID))
+		errs = append(errs, removeAll(b, name, slices.DeleteFunc(keys, func(k K) bool {
+			_, runs := slices.BinarySearch(tids, int(tid(k)))
 			return runs
 		})))
 	}
 	return errors.Join(errs...)
 }
 
-func (c Crossings) remove(keys []crossing.Key) error {
+func removeAll[K any](b *Backend, name string, keys []K) error {
 	var errs []error
 	for _, key := range keys {
-		if err := c.backend.object.Map("crossed_threads").Delete(key); err != nil && !bpf.IsMissing(err) {
-			errs = append(errs, fmt.Errorf("forgetting the crossings of a thread: %w", err))
+		if err := b.object.Map(name).Delete(key); err != nil && !bpf.IsMissing(err) {
+			errs = append(errs, fmt.Errorf("forgetting an ended thread: %w", err))
 		}
 	}
 	return errors.Join(errs...)

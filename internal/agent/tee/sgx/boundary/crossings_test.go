@@ -245,12 +245,26 @@ func TestManyThreadsThatHaveEndedAreForgotten(t *testing.T) {
 	}
 }
 
-// A user whose program makes threads without end has half of the places for their crossings, and another user's are counted.
+// followed returns how many threads of a program the kernel side follows.
+func followed(t *testing.T, b *Backend, p *target) (n int) {
+	t.Helper()
+	err := crossing.Each(b.object.Map("following").Iterate(), func(_ crossing.FollowedKey, of crossing.Followed) {
+		if of.TGID == uint32(p.Process.Pid) {
+			n++
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// A user whose program makes threads without end has half of the places for them, and another user's are counted and followed.
 func TestAUserLeavesPlacesForOthers(t *testing.T) {
 	o := watching(t, modeOn, 0, "sdk-(greedy|modest)")
 	o.Reads = reader.New(reader.Options{Proc: hostfs.At("/proc"), Cgroup: o.Cgroup, Log: o.Log})
 	if group := o.Reads.Tenant(os.Getpid()).Group; group != "" {
-		t.Skipf("the users of these programs share the control group %s, which is one tenant", group)
+		t.Skipf("the users of these programs share the control group %s, which has one share", group)
 	}
 	b := startWith(t, o)
 	app := readyAs(t, b, 65534, sdkApp(t, "sdk-greedy"))
@@ -262,12 +276,18 @@ func TestAUserLeavesPlacesForOthers(t *testing.T) {
 	if n := len(crossings(t, b, app).Threads); n < most-at || n > most || lost() == 0 {
 		t.Errorf("%d threads of a user have a place, and %v crossings none, want at most %d threads", n, lost(), most)
 	}
+	if n := followed(t, b, app); n < most-at || n > most {
+		t.Errorf("%d threads of a user are followed, want at most %d", n, most)
+	}
 	before := lost()
 	other := readyAs(t, b, 65533, sdkApp(t, "sdk-modest"))
 	from := crossings(t, b, other)
 	other.do(t, "ecall 2 0 %d", at)
 	if got := enters(from, crossings(t, b, other)); !maps.Equal(got, map[uint64]int{2: at}) || lost() != before {
 		t.Errorf("EENTERs of another user's threads: %v, want %d with 2; %v were lost", got, at, lost()-before)
+	}
+	if n := followed(t, b, other); n < at {
+		t.Errorf("%d threads of another user are followed, want %d", n, at)
 	}
 }
 

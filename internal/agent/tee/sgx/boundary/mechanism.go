@@ -101,7 +101,8 @@ func (b *Backend) scan() error {
 		b.unread = b.unread[1:]
 	}
 	b.estimate()
-	return errors.Join(append(errs, b.mechanisms.each(mechanism.Tidy), b.sweep(), b.Crossings.tidy())...)
+	// The mechanisms count what is left, so it is removed before.
+	return errors.Join(append(errs, b.Crossings.tidy(), b.mechanisms.each(mechanism.Tidy), b.sweep())...)
 }
 
 // list sets the processes that this scan reads: those that are known, those that the detector names, those that the last

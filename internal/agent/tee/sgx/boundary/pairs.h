@@ -17,10 +17,11 @@ struct {
 	__type(value, struct thread_crossings);
 } crossed_threads SEC(".maps");
 
-/* LRU, because a thread that ends is not removed. The loss of an entry loses one pair. */
+/* User space removes threads that have ended. In an LRU one tenant's threads would replace those of another. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PLACES_FOLLOWING);
 	__type(key, struct thread_key);
 	__type(value, struct thread_calls);
 } following SEC(".maps");
@@ -82,19 +83,27 @@ static __noinline void pair(u32 tgid, u32 kind, struct called *from, struct call
 		__sync_fetch_and_add(&n->within[WITHIN_20US], 1);
 }
 
+static const struct thread_calls no_calls;
+
 /* Returns what is known of the current thread. */
-static __always_inline struct thread_calls *follow(bool create)
+static __always_inline struct thread_calls *follow(u32 tgid, bool create)
 {
 	struct task_struct___gs *task = (void *)bpf_get_current_task();
 	struct thread_key key = {.tid = (u32)bpf_get_current_pid_tgid()};
-	struct thread_calls *t, new = {};
+	struct thread_calls *t;
 
 	key.start = BPF_CORE_READ(task, start_boottime);
 	t = bpf_map_lookup_elem(&following, &key);
-	if (!t && create) {
-		bpf_map_update_elem(&following, &key, &new, BPF_ANY);
+	if (t || !create)
+		return t;
+	if (take_place(SHARED_FOLLOWING, PLACES_FOLLOWING, tgid)) {
+		bpf_map_update_elem(&following, &key, &no_calls, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&following, &key);
 	}
+	if (t)
+		t->tgid = tgid;
+	else
+		lost(LOST_PAIRS);
 	return t;
 }
 
@@ -113,7 +122,7 @@ static __always_inline bool unbroken(struct seen_call *call)
 /* A call of a watched process begins. */
 static __always_inline void call_begins(u32 tgid, bool inward, struct seen_call *call)
 {
-	struct thread_calls *t = follow(true);
+	struct thread_calls *t = follow(tgid, true);
 
 	if (!t)
 		return;
@@ -145,7 +154,7 @@ static __always_inline void call_begins(u32 tgid, bool inward, struct seen_call 
 /* A call of a watched process has returned. Its time is that of the return. */
 static __always_inline void call_ends(u32 tgid, bool inward, struct seen_call *call)
 {
-	struct thread_calls *t = follow(false);
+	struct thread_calls *t = follow(tgid, false);
 
 	if (!t)
 		return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Shares the places for pairs and for crossings of threads between tenants, which are users and control groups. A tenant
- * gets a place while it has fewer than are free, as in package tenant. User space gives each tenant a number, and stores the
- * counts anew from time to time, because it removes what is no longer needed. */
+/* Shares the places for pairs, for crossings of threads and for threads whose calls are followed between users and control
+ * groups. A process gets a place while its user and its control group each have fewer than are free, as in package tenant.
+ * User space gives each user and group a number, and stores the counts anew from time to time, because it removes what is no
+ * longer needed. */
 #ifndef TEESCOPE_BOUNDARY_SHARES_H
 #define TEESCOPE_BOUNDARY_SHARES_H
 
@@ -16,26 +17,35 @@ struct {
 	__type(value, u64);
 } taken SEC(".maps");
 
-/* The enum share of processes. */
+/* The owners of processes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 4096);
 	__type(key, u32); /* tgid */
-	__type(value, u32);
+	__type(value, struct owner);
 } shares SEC(".maps");
 
 /* Takes a place for a process, and returns whether there is one for it. */
 static __always_inline bool take_place(u32 of, u64 places, u32 tgid)
 {
-	u32 *share = bpf_map_lookup_elem(&shares, &tgid), is = share ? *share : SHARE_UNKNOWN;
-	u32 all = of * SHARES + SHARE_ALL, its = of * SHARES + is;
-	u64 *sum = bpf_map_lookup_elem(&taken, &all), *n = bpf_map_lookup_elem(&taken, &its);
+	struct owner *owner = bpf_map_lookup_elem(&shares, &tgid);
+	u32 user = owner ? owner->user : SHARE_UNKNOWN, group = owner ? owner->group : SHARE_ROOT;
+	u32 all = of * SHARES + SHARE_ALL, by_user = of * SHARES + user,
+	    by_group = of * SHARES + group;
+	u64 *sum = bpf_map_lookup_elem(&taken, &all);
+	u64 *its = bpf_map_lookup_elem(&taken, &by_user);
+	u64 *theirs = bpf_map_lookup_elem(&taken, &by_group);
 
-	if (!sum || !n || (is != SHARE_ROOT && *sum + *n >= places))
+	if (!sum || !its || !theirs)
+		return false;
+	if (user != SHARE_ROOT && *sum + *its >= places)
+		return false;
+	if (group != SHARE_ROOT && *sum + *theirs >= places)
 		return false;
 	__sync_fetch_and_add(sum, 1);
-	__sync_fetch_and_add(n, 1);
+	__sync_fetch_and_add(its, 1);
+	__sync_fetch_and_add(theirs, 1);
 	return true;
 }
 

@@ -29,3 +29,41 @@ type Entry struct {
 	TGID    uint32
 	Zero    uint32
 }
+
+// FollowedKey mirrors struct thread_key.
+type FollowedKey struct {
+	_     structs.HostLayout
+	Start uint64
+	TID   uint32
+	Zero  uint32
+}
+
+// called mirrors struct called.
+type called struct {
+	_        structs.HostLayout
+	Site     uint32
+	Argument uint32
+}
+
+// seenCall mirrors struct seen_call.
+type seenCall struct {
+	_         structs.HostLayout
+	Of        called
+	Frame     uint64
+	At        uint64
+	Following uint64
+	File      uint32
+	Zero      uint32
+}
+
+// Followed mirrors struct thread_calls.
+type Followed struct {
+	_       structs.HostLayout
+	ECall   seenCall
+	Last    seenCall
+	Before  seenCall
+	Nested  uint64
+	Outside uint64
+	TGID    uint32
+	Zero    uint32
+}

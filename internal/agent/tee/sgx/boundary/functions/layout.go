@@ -37,9 +37,10 @@ const (
 
 // The values of enum shared.
 const (
-	sharedThreads = 0
-	sharedPairs   = 1
-	shared        = 2
+	sharedThreads   = 0
+	sharedPairs     = 1
+	sharedFollowing = 2
+	shared          = 3
 )
 
 // The values of enum share.
@@ -48,7 +49,7 @@ const (
 	shareRoot    = 1
 	shareUnknown = 2
 	shareFirst   = 3
-	shares       = 64
+	shares       = 128
 )
 
 // callKey mirrors struct call_key.
@@ -103,4 +104,11 @@ type pairCount struct {
 	N      uint64
 	NS     uint64
 	Within [4]uint64
+}
+
+// owner mirrors struct owner.
+type owner struct {
+	_     structs.HostLayout
+	User  uint32
+	Group uint32
 }

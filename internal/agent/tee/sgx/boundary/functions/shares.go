@@ -14,48 +14,56 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
-// tenants tell the kernel side which watched processes have the same owner, because these share its places for pairs and for
-// crossings of threads (shares.h).
+// tenants tell the kernel side which watched processes have the same owners, because these share its places for pairs, for crossings of
+// threads and for threads that are followed (shares.h).
 type tenants struct {
 	functions *Functions
 	taken     []uint64          // of the kernel side
-	numbers   map[string]uint32 // by owner
-	processes map[uint32]uint32 // their numbers
+	numbers   map[string]uint32 // by user or control group
+	processes map[uint32]owner
 }
 
 func loadTenants(f *Functions) (*tenants, error) {
 	taken, err := bpf.View[uint64](f.Object, "taken")
-	return &tenants{f, taken, map[string]uint32{}, map[uint32]uint32{}}, err
+	return &tenants{f, taken, map[string]uint32{}, map[uint32]owner{}}, err
 }
 
-// join gives the number of its owner to a process.
+// join gives the numbers of its owners to a process.
 func (t *tenants) join(p *process.Process) error {
 	if _, known := t.processes[p.TGID]; known {
 		return nil
 	}
-	number := t.number(p.Owner())
-	if err := t.functions.Object.Map("shares").Put(p.TGID, number); err != nil {
+	of := t.number(p.Owner())
+	if err := t.functions.Object.Map("shares").Put(p.TGID, of); err != nil {
 		return fmt.Errorf("naming the owner of process %d: %w", p.TGID, err)
 	}
-	t.processes[p.TGID] = number
+	t.processes[p.TGID] = of
 	return nil
 }
 
-// number returns the number of an owner, which is free again when none of its processes is left.
-func (t *tenants) number(of tenant.Tenant) uint32 {
-	name := of.Group
-	if name == "" && of.User != 0 {
-		name = strconv.Itoa(int(of.User)) // the name of a group begins with a slash
+// number returns the numbers of a user and of a control group. Each has a limit of its own, as in package tenant: a user does not get
+// more places by more groups, and containers of one user do not take each other's.
+func (t *tenants) number(of tenant.Tenant) owner {
+	all := owner{User: shareRoot, Group: shareRoot}
+	if of.User != 0 {
+		all.User = t.numberOf(strconv.Itoa(int(of.User)), all) // the name of a group begins with a slash
 	}
-	if name == "" {
-		return shareRoot
+	if of.Group != "" {
+		all.Group = t.numberOf(of.Group, all)
 	}
+	return all
+}
+
+// numberOf returns the number of a name, which is free again when none of its processes is left. The numbers of a process that joins
+// are not free.
+func (t *tenants) numberOf(name string, joins owner) uint32 {
 	if number, known := t.numbers[name]; known {
 		return number
 	}
 	var used [shares]bool
-	for _, number := range t.processes {
-		used[number] = true
+	used[joins.User] = true
+	for _, of := range t.processes {
+		used[of.User], used[of.Group] = true, true
 	}
 	for owner, number := range t.numbers {
 		if !used[number] {
@@ -80,20 +88,20 @@ func (t *tenants) leave(tgid uint32) error {
 func (t *tenants) recount() error {
 	var taken [shared * shares]uint64
 	take := func(of, tgid uint32) {
-		number, known := t.processes[tgid]
+		owned, known := t.processes[tgid]
 		if !known {
-			number = shareUnknown
+			owned = owner{User: shareUnknown, Group: shareRoot}
 		}
-		taken[of*shares+shareAll]++
-		taken[of*shares+number]++
+		for _, number := range []uint32{shareAll, owned.User, owned.Group} {
+			taken[of*shares+number]++
+		}
 	}
-	var thread crossing.Key
-	var n crossing.Entry
-	entries := t.functions.Object.Map("crossed_threads").Iterate()
-	for entries.Next(&thread, &n) {
-		take(sharedThreads, n.TGID)
-	}
-	err := errors.Join(entries.Err(), eachPair(t.functions.Object, func(key pairKey, _ pairCount) { take(sharedPairs, key.TGID) }))
+	o := t.functions.Object
+	err := errors.Join(
+		crossing.Each(o.Map("crossed_threads").Iterate(), func(_ crossing.Key, n crossing.Entry) { take(sharedThreads, n.TGID) }),
+		crossing.Each(o.Map("following").Iterate(), func(_ crossing.FollowedKey, n crossing.Followed) { take(sharedFollowing, n.TGID) }),
+		eachPair(o, func(key pairKey, _ pairCount) { take(sharedPairs, key.TGID) }),
+	)
 	if err != nil {
 		return fmt.Errorf("counting the places of owners: %w", err)
 	}
