@@ -24,24 +24,33 @@ up() {
 # found FILE RULE: a report has a finding of this rule.
 found() { grep -A 1 "\"rule\": \"$2\"" "$1" | grep -q '"title"'; }
 
-# look FILE RULE WINDOWS writes the findings, until one is of this rule, of at most so many windows.
+# look NAME RULE WINDOWS [ARG...] writes the findings and the advice about a program, until both rest on a finding of this rule, of at
+# most so many windows. On a busy host the window of the advice can differ from that of the findings.
 look() {
-	for _ in $(seq "$3"); do
+	of=$1 rule=$2 windows=$3
+	shift 3
+	for _ in $(seq "$windows"); do
 		sleep "$WINDOW"
-		./teescope analyze --server http://127.0.0.1:9750 --window "${WINDOW}s" --format json --all --timeout 300s >"$1" 2>>analyze.log
-		found "$1" "$2" && break
+		./teescope analyze --server http://127.0.0.1:9750 --window "${WINDOW}s" --format json --all --timeout 300s >"$of.json" 2>>analyze.log
+		found "$of.json" "$rule" && advise "$of" "$@" && return
 	done
+	return 1
+}
+
+# advise NAME [ARG...] writes the advice about a manifest of Gramine for the workload of that name. It fails if no advice is about a
+# finding of $rule.
+advise() {
+	about=$1
+	shift
+	./teescope advise --manifest "$about.manifest" --server http://127.0.0.1:9750 --workload "$about" --window "${WINDOW}s" --timeout 300s --json "$@" >"$about.advice" 2>>analyze.log
+	grep -q "\"source\": \".*, $rule\"" "$about.advice"
 }
 
 # number prints a number of a program's report.
 number() { sed "s/.*\"$1\":\([0-9.]*\).*/\1/" cost.out; }
 
-# advise NAME [ARG...] writes the advice about a manifest of Gramine for the workload of that name.
-advise() {
-	of=$1
-	shift
-	./teescope advise --manifest "$of.manifest" --server http://127.0.0.1:9750 --workload "$of" --window "${WINDOW}s" --timeout 300s --json "$@" >"$of.advice" 2>>analyze.log
-}
+# sized FILE writes the advice about the size of the paging enclave, from its manifest and this machine alone.
+sized() { ./teescope advise --manifest paging.manifest --machine this --json >"$1" 2>>analyze.log; }
 
 # setting NAME KEY prints a setting of a manifest, without its unit.
 setting() { sed -n "s/^$2 = \"*\([0-9]*\).*/\1/p" "$1.manifest"; }
@@ -59,12 +68,12 @@ counted() {
 }
 
 # page and call run programs with the settings of their manifests, as Gramine would. They print a line of what the machine and
-# the program counted: pages loaded and touched; exits, ECALLs and OCALLs.
+# the program counted: pages loaded and touched, and the seconds that took; exits, ECALLs and OCALLs.
 page() {
 	before=$(counted eldu eldb)
 	mib=$(setting paging sgx.enclave_size)
 	paging -mib "$mib" -working "$mib" -count 2 >cost.out
-	echo "$(($(counted eldu eldb) - before)) $(number touched)"
+	echo "$(($(counted eldu eldb) - before)) $(number touched) $(number seconds)"
 }
 call() {
 	before=$(counted eexit)
@@ -84,13 +93,14 @@ EOF
 up
 paging -mib "$MIB" -working "$MIB" -count 0 >paging.out &
 paging=$!
-look paging.json epc-thrashing 4
-advise paging
+look paging epc-thrashing 4
 kill -9 $paging
 kill $up
 wait $up $paging
 page >paging.counts
+sized paging.over
 change paging sgx.enclave_size "\"$((EPC / 2))M\""
+sized paging.fits
 page >>paging.counts
 
 # The cost of a crossing is measured just before, because emulation changes it, and a busy host increases it.
@@ -102,12 +112,12 @@ for _ in 1 2 3; do
 	up --transitions.cost "$cost"
 	chatty -count 0 -ocalls 20 >chatty.out &
 	chatty=$!
-	look chatty.json ocall-bound 2
-	advise chatty --what-if sgx.insecure__rpc_thread_num=1
+	look chatty ocall-bound 2 --what-if sgx.insecure__rpc_thread_num=1
+	seen=$?
 	kill -9 $chatty
 	kill $up
 	wait $up $chatty
-	found chatty.json ocall-bound && break
+	[ $seen = 0 ] && break
 done
 call >chatty.counts
 change chatty sgx.insecure__rpc_thread_num 1
