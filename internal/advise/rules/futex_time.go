@@ -14,7 +14,7 @@ func futexTime() advise.Rule {
 	return advise.Rule{
 		ID: "futex-time", Title: "threads wait for each other", Section: sectionThreads, Analyze: judged.LockContention,
 		Needs:     [][]advise.Input{{advise.Futex}, {advise.Strace}},
-		Signal:    "share of futex in the measured time of system calls, with many calls of futex; without that time, share of futex among the host's system calls",
+		Signal:    "share of futex in the measured time of system calls, with many calls of futex; without that time, share of futex in the number of the host's system calls, which the advice says",
 		Threshold: "that of `lock-contention`: 30 %, and with the time 1,000 calls/s", Source: "proposed; gramineproject/gramine issues 853 and 910",
 		Advice:  "fewer threads",
 		NotWhen: []string{"threads hand work to each other through condition variables: those that wait for work are in futex too"},
@@ -24,7 +24,7 @@ func futexTime() advise.Rule {
 				a = futexSeconds(f.Locks)
 			}
 			if a != nil {
-				a.Do = []string{"run with fewer threads and compare: MariaDB under Gramine is slower with 32 threads than with 16", "find the lock with teescope profile, and shard it or shorten its sections"}
+				a.Do = append(a.Do, "run with fewer threads and compare: MariaDB under Gramine is slower with 32 threads than with 16", "find the lock with teescope profile, and shard it or shorten its sections")
 			}
 			return a
 		},
@@ -51,7 +51,8 @@ func futexCalls(f *advise.Facts) *advise.Advice {
 	if share < judged.FutexShare {
 		return nil
 	}
-	a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%.0f %% of the system calls on the host are futex. Under Gramine each wait and each wake leaves the enclave.", 100*share))
-	a.Seen = []advise.Seen{seen("share of futex", share, "ratio", at(f.CallsFile, top.Line)), seen("futex calls", float64(top.Calls), "1", at(f.CallsFile, top.Line))}
+	a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%.0f %% of the system calls on the host are futex. Under Gramine each wait and each wake leaves the enclave. The time in them was not measured: these are calls, which can be short.", 100*share))
+	a.Do = []string{"measure the time first: run the agent with --syscalls.time, then --server with --workload"}
+	a.Seen = []advise.Seen{seen("share of futex in the number of system calls", share, "ratio", at(f.CallsFile, top.Line)), seen("futex calls", float64(top.Calls), "1", at(f.CallsFile, top.Line))}
 	return a
 }
