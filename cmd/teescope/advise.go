@@ -154,16 +154,14 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 		o.Workload = facts.Live.Workload
 	}
 	if asks || guessed || o.Run != "" {
-		muted, err := o.analyze(cmd.Context(), facts)
+		notes, err := o.analyze(cmd.Context(), facts)
 		switch {
 		case err != nil && !guessed:
 			return err
 		case err != nil:
-			muted = "nothing measured is judged: " + err.Error()
+			notes = []string{"nothing measured is judged: " + err.Error()}
 		}
-		if muted != "" {
-			warnings = append(warnings, muted)
-		}
+		warnings = append(warnings, notes...)
 	}
 	report := advised.Make(facts, warnings)
 	if err := report.Ask(facts, o.whatIf); err != nil {
@@ -193,22 +191,25 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 }
 
 // analyze adds the findings about the workload. As in "teescope analyze", those that a silence hides are left out unless
-// --muted is given, and a sentence says so.
-func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (muted string, err error) {
+// --muted is given. The notes say so, and which rules could not judge.
+func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes []string, err error) {
 	facts.FindingsOf = o.Server
 	if o.Run != "" {
 		o.Window, facts.FindingsOf = 0, o.Run
 	}
 	result, err := o.findings(ctx, o.Run, facts.FindingsOf)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	facts.Judged = true
 	facts.Rates = advised.Rates(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Bursts = advised.Bursts(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Locks = advised.Locks(ctx, result, o.Workload, facts.FindingsOf)
-	facts.Findings, muted = judged(result.Findings, o.Muted)
-	return muted, nil
+	kept, muted := judged(result.Findings, o.Muted)
+	if facts.Findings = kept; muted != "" {
+		notes = append(notes, muted)
+	}
+	return append(notes, advised.Unanswered(result.Problems)...), nil
 }
 
 // judged returns the findings that advice is made of, and says how many are left out because a silence hides them.

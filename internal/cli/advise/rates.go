@@ -8,13 +8,18 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/lib/text"
 )
+
+// maxReason bounds the error of a query in a warning, in bytes.
+const maxReason = 300
 
 // perRate bounds each query for a rate.
 const perRate = 10 * time.Second
@@ -161,4 +166,32 @@ func joined(starts, sockets, binds map[int64]float64, step time.Duration, of str
 		return nil
 	}
 	return b
+}
+
+// Unanswered says which rules of the analysis did not judge because a query failed. Without them, no advice may be wrong.
+func Unanswered(all []query.Problem) []string {
+	var rules []string
+	first := ""
+	for _, p := range all {
+		if p.Kind != query.Failed {
+			continue
+		}
+		if first == "" {
+			first = p.Error
+		}
+		for _, name := range p.Rules {
+			if !slices.Contains(rules, name) {
+				rules = append(rules, name)
+			}
+		}
+	}
+	if first == "" {
+		return nil
+	}
+	which := "any"
+	if len(rules) > 0 {
+		slices.Sort(rules)
+		which = strings.Join(rules, ", ")
+	}
+	return []string{fmt.Sprintf("queries failed, so what these rules of teescope analyze find is not known: %s: %s", which, text.Short(text.Terminal(first), maxReason))}
 }

@@ -76,3 +76,23 @@ func TestLocksNeedTheTime(t *testing.T) {
 		}
 	}
 }
+
+// A query that failed is no measurement of zero: what its rules find is not known.
+func TestUnanswered(t *testing.T) {
+	failed := func(error string, rules ...string) query.Problem {
+		return query.Problem{Kind: query.Failed, Error: error, Rules: rules}
+	}
+	for _, tt := range []struct {
+		problems []query.Problem
+		want     string
+	}{
+		{nil, ""},
+		{[]query.Problem{{Kind: query.Absent, Error: "no samples", Rules: []string{"a"}}, {Kind: query.Bounded, Error: "many"}}, ""},
+		{[]query.Problem{failed("timeout\x1b[1m", "b", "a"), failed("other", "b", "c")}, "queries failed, so what these rules of teescope analyze find is not known: a, b, c: timeout�[1m"},
+		{[]query.Problem{failed("timeout")}, "queries failed, so what these rules of teescope analyze find is not known: any: timeout"},
+	} {
+		if got := strings.Join(Unanswered(tt.problems), "\n"); got != tt.want {
+			t.Errorf("%+v gives %q, want %q", tt.problems, got, tt.want)
+		}
+	}
+}
