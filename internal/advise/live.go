@@ -2,6 +2,8 @@
 
 package advise
 
+import "github.com/teescope/teescope/internal/advise/machine"
+
 // Live is what the processes of one running program show, without its manifest. What could not be read is zero.
 type Live struct {
 	Runtime   string    `json:"runtime"`   // as the label runtime of teescope_workload_info names it
@@ -37,4 +39,13 @@ func (l *Live) Largest(figure func(Process) int) *Process {
 		}
 	}
 	return best
+}
+
+// Program is a program that runs in Gramine with its manifest, as the agent of its machine answers.
+type Program struct {
+	Live     Live            `json:"live"`
+	Manifest string          `json:"manifest"`        // its path, as the process sees it
+	Text     []byte          `json:"text"`            // of the manifest
+	Error    string          `json:"error,omitempty"` // why it is not known
+	Machine  machine.Machine `json:"machine"`
 }

@@ -118,6 +118,7 @@ type program struct {
 	status     *prom.Status  // nil in an agent
 	stored     bool          // this process writes into the data directory
 	exposition http.Handler  // all metrics of this process; nil before run
+	manifests  http.Handler  // of programs in Gramine; nil in a server
 
 	// In up, the link to the other part, and in its server the agent.
 	link  *supervisor.Link
@@ -154,7 +155,7 @@ func (p *program) add(s ...service.Service) { p.services = append(p.services, s.
 func (p *program) agent() {
 	with := agentCollectors(p.Config, p.Log, p.confined)
 	control := onDemand(p.Config, p.host, p.Log, with)
-	p.web.Control, p.web.NextProfile = control, with.profiles
+	p.web.Control, p.web.NextProfile, p.manifests = control, with.profiles, with.manifests
 	all := slices.Concat(with.collectors, []collector.Collector{control})
 	p.collectors, p.started = append(p.collectors, all...), with.system.Sampled()
 	p.keeps = func() []string { return append(with.boundary.Keeps(), with.system.Keeps()...) }
@@ -219,7 +220,7 @@ func (p *program) server() error {
 		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub),
 	}
 	if p.local != nil {
-		analysed.Threads = p.local.Threads
+		analysed.Threads, analysed.Manifest = p.local.Threads, p.local.Manifest
 	}
 	return p.analyse(analysed)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/settings"
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/collector/teehost"
+	"github.com/teescope/teescope/internal/agent/live"
 	"github.com/teescope/teescope/internal/agent/ondemand"
 	"github.com/teescope/teescope/internal/agent/profiling/continuous"
 	"github.com/teescope/teescope/internal/agent/tee"
@@ -71,6 +72,7 @@ type watching struct {
 	boundary   *boundary.Backend
 	profiles   *continuous.Profiler
 	pods       *pods.Names // a service of its own, which must be initialised first
+	manifests  *live.Server
 }
 
 // agentCollectors lists the agent's collectors. To add a collector, add its line here.
@@ -127,7 +129,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		sys,
 		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names)...),
 		own,
-	}, sys, edge, profiles, names}
+	}, sys, edge, profiles, names, live.NewServer(live.Machine{Roots: roots, Cgroup: machine.cgroup, Reads: reads}, sys.Processes)}
 }
 
 // mains returns the main processes of workloads.

@@ -134,6 +134,7 @@ func UpAgent(ctx context.Context, o Options, link *supervisor.Link) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", httpapi.Metrics(gatherer, p.Log))
 	mux.Handle("GET /api/top/threads", p.web.Threads)
+	mux.Handle("GET /api/manifest", p.manifests) // no client gets it: the server shows only the lines to change
 	mux.Handle("GET /api/profiles/next", p.web.NextProfile)
 	mux.Handle("/api/control", p.web.Control)
 	mux.Handle("/api/control/{id}", p.web.Control)

@@ -19,24 +19,30 @@ type hunk struct {
 
 // Diff returns the changes as a unified diff that patch and git apply accept. The second file has the name of the first with
 // .advised, unless they give another.
-func (m *Manifest) Diff(changes ...Change) (string, error) {
+func (m *Manifest) Diff(changes ...Change) (string, error) { return editor{m}.diff(around, changes) }
+
+// Lines is like [Manifest.Diff] with the changed lines alone: other lines may have secrets, such as variables of the environment.
+func Lines(m *Manifest, changes ...Change) (string, error) { return editor{m}.diff(0, changes) }
+
+// diff shows so many unchanged lines around a change.
+func (m editor) diff(around int, changes []Change) (string, error) {
 	if _, err := m.Edit(changes...); err != nil {
 		return "", err
 	}
-	all, err := editor{m}.replacements(changes)
+	all, err := m.replacements(changes)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", fileName(m.file), fileName(m.file+".advised"))
-	hunks := editor{m}.hunks(all)
+	hunks := m.hunks(all)
 	shift := 0
 	for i := 0; i < len(hunks); {
 		n := i + 1
 		for n < len(hunks) && hunks[n].first-hunks[n-1].last <= 2*around {
 			n++
 		}
-		shift = editor{m}.writeHunks(&b, hunks[i:n], shift)
+		shift = m.writeHunks(&b, hunks[i:n], around, shift)
 		i = n
 	}
 	return b.String(), nil
@@ -116,7 +122,7 @@ func (m editor) hunks(all []replacement) []hunk {
 }
 
 // writeHunks writes hunks that are near each other as one, and returns how far lines have moved.
-func (m editor) writeHunks(b *strings.Builder, hunks []hunk, shift int) int {
+func (m editor) writeHunks(b *strings.Builder, hunks []hunk, around, shift int) int {
 	from := max(0, hunks[0].first-around)
 	to := min(m.count(), hunks[len(hunks)-1].last+around)
 	grown := 0

@@ -129,7 +129,7 @@ func TestDeprecated(t *testing.T) {
 }
 
 // patched applies a diff with git, which does not know how it was made.
-func patched(t *testing.T, name string, source []byte, diff string) []byte {
+func patched(t *testing.T, name string, source []byte, diff string, flags ...string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, name)
@@ -137,7 +137,7 @@ func patched(t *testing.T, name string, source []byte, diff string) []byte {
 		t.Fatal(err)
 	}
 	diff = strings.Replace(diff, "+++ "+name+".advised", "+++ "+name, 1)
-	cmd := exec.Command("git", "apply", "-p0", "--whitespace=nowarn", "-")
+	cmd := exec.Command("git", append(append([]string{"apply", "-p0", "--whitespace=nowarn"}, flags...), "-")...)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_DIR="+filepath.Join(dir, "none"))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -268,7 +268,12 @@ func TestReplacedKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(patched(t, file, m.source, diff), Options{Name: file})
+		result := patched(t, file, m.source, diff)
+		lines, err := Lines(m, changes...)
+		if err != nil || strings.Contains(lines, "\n ") || !bytes.Equal(patched(t, file, m.source, lines, "--unidiff-zero"), result) {
+			t.Errorf("%s: the changed lines alone: %v\n%s\nwant what this does\n%s", file, err, lines, diff)
+		}
+		again, err := Parse(result, Options{Name: file})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/read"
+	"github.com/teescope/teescope/internal/agent/live"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/analysis/render"
-	"github.com/teescope/teescope/internal/cli/advise/live"
 )
 
 // thisMachine are the roots of the machine that the program runs on.

@@ -65,6 +65,8 @@ type Options struct {
 	// Threads reads the threads of workloads on the machine Instance, if an agent of it is reachable. It may be nil.
 	Threads  ThreadList
 	Instance string
+	// Manifest reads the manifest of a workload in Gramine on the same machine. It may be nil.
+	Manifest ManifestOf
 	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the
 	// silences. It may be nil.
 	Tell func(live []analysis.Finding)
@@ -75,7 +77,7 @@ type Options struct {
 type Analyst struct {
 	opts     Options
 	families families
-	asking   chan struct{} // a semaphore of one: requests for another time than that of the newest report
+	asking   queue // requests for another time than that of the newest report, and for manifests
 	ledger   *ledger.Ledger
 	silences *silence.Store
 	past     *archive
@@ -104,7 +106,7 @@ const (
 // New creates an analyst. It sends no queries before Run.
 func New(o Options) *Analyst {
 	a := &Analyst{
-		opts: o, unusual: make(unusual), families: newFamilies(), asking: make(chan struct{}, 1),
+		opts: o, unusual: make(unusual), families: newFamilies(), asking: make(queue, 1),
 		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0}, threads: newThreadNames(o),
 	}
 	a.routes = a.newRoutes()

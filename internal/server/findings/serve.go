@@ -27,6 +27,7 @@ func (a *Analyst) newRoutes() *http.ServeMux {
 	mux.HandleFunc("GET /api/findings", a.serveReport)
 	mux.HandleFunc("GET /api/operations", a.serveOperations)
 	mux.HandleFunc("GET /api/findings/history", func(w http.ResponseWriter, r *http.Request) { a.past.serve(w, r) })
+	mux.Handle("GET /api/findings/manifest", advisor{a})
 	mux.HandleFunc("GET /api/findings/silences", a.serveSilences)
 	mux.HandleFunc("POST /api/findings/silences", a.addSilence)
 	mux.HandleFunc("DELETE /api/findings/silences/{id}", a.endSilence)
@@ -82,18 +83,30 @@ func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report rende
 	return report, report.At, true
 }
 
-// reportOf runs an analysis on request. Only one such analysis runs at a time.
-func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, error) {
+// queue lets one request at a time do what takes long.
+type queue chan struct{}
+
+// alone waits until no other request that takes long is answered. The caller calls end after its own.
+func (q queue) alone(ctx context.Context) (end func(), err error) {
 	wait := time.NewTimer(patience)
 	defer wait.Stop()
 	select {
-	case a.asking <- struct{}{}:
-		defer func() { <-a.asking }()
+	case q <- struct{}{}:
+		return func() { <-q }, nil
 	case <-wait.C:
-		return render.Report{}, fmt.Errorf("another analysis is running: try again in a moment")
+		return nil, fmt.Errorf("another analysis is running: try again in a moment")
 	case <-ctx.Done():
-		return render.Report{}, ctx.Err()
+		return nil, ctx.Err()
 	}
+}
+
+// reportOf runs an analysis on request. Only one such analysis runs at a time.
+func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, error) {
+	end, err := a.asking.alone(ctx)
+	if err != nil {
+		return render.Report{}, err
+	}
+	defer end()
 	result, err := a.evaluate(ctx, at, maxRequest, nil)
 	if err != nil {
 		return render.Report{}, err

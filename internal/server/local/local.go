@@ -128,6 +128,11 @@ func (a *Agent) Threads(ctx context.Context, workload string) ([]byte, error) {
 	return a.get(ctx, "/api/top/threads?workload="+url.QueryEscape(workload), "")
 }
 
+// Manifest returns what the agent answers about the program in Gramine that a workload is, with its manifest, as JSON.
+func (a *Agent) Manifest(ctx context.Context, workload string) ([]byte, error) {
+	return a.get(ctx, "/api/manifest?workload="+url.QueryEscape(workload), "")
+}
+
 // profileHeader has the name of a profile, with which the next one is asked for.
 const profileHeader = "Teescope-Profile"
 

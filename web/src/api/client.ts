@@ -112,6 +112,12 @@ export class Client {
     return this.requestAt("threads", url, open, (value, path) => (value === undefined ? undefined : threads(value, path)), signal);
   }
 
+  /** Returns the lines of a manifest that advice changes, as text, or why there are none. */
+  manifest(params: Record<string, string>): Promise<string[]> {
+    const url = `api/findings/manifest?${new URLSearchParams(params).toString()}`;
+    return this.fetch(url).then((r) => r.text()).then((all) => all.split("\n"), () => [unreachable().message]);
+  }
+
   /** Returns what the agent of this server measures for a while, or null if the server runs no agent. Panels share an answer. */
   control(): Promise<Control | null> {
     if (this.agentless) return Promise.resolve(null);

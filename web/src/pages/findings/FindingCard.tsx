@@ -39,6 +39,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <Lines title={say("before")} lines={preceding(finding)} />
       <Lines title={say("advice")} lines={finding.advice} />
       <Lines title={say("settings")} lines={finding.settings} />
+      <ManifestLines finding={finding} />
       <Lines title={say("others")} lines={together(finding)} />
       <h4>{say("evidence")}</h4>
       <EvidenceTable finding={finding} />
@@ -64,9 +65,29 @@ function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
   );
 }
 
+/** The lines of the manifest, which the server reads when they are asked for. A report has no server. */
+function ManifestLines({ finding: { rule, workload, instance, settings } }: { finding: Finding }) {
+  const { client, recorded } = useSession();
+  const [lines, setLines] = useState<string[]>();
+  if (recorded || !settings[0]) return null;
+  return lines ? (
+    <div class="query">
+      {lines.map((line) => (
+        <code>
+          <span class={{ "+": "yes", "-": "no" }[line.charAt(0)]}>{line}</span>
+        </code>
+      ))}
+    </div>
+  ) : (
+    <button class="plain-button" onClick={() => void client.manifest({ rule, workload, instance }).then(setLines)}>
+      Show the lines
+    </button>
+  );
+}
+
 /** A link to the runbook. The server has the runbooks; a report has no server. */
 function Runbook({ path }: { path: string }) {
-  const words = "Runbook: what to do, step by step";
+  const words = "Runbook: what to do";
   return (
     <p>
       {useSession().recorded === true ? (

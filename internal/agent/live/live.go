@@ -39,6 +39,7 @@ const (
 type Machine struct {
 	tee.Roots
 	Cgroup string
+	Reads  *reader.Pool // nil makes one
 }
 
 // Program is one running program. Its manifest is read only for programs of Gramine, and its settings only for those of SCONE.
@@ -69,9 +70,12 @@ type Finder struct {
 // New returns a finder. The settings are the names of variables that are read of programs in SCONE.
 func New(m Machine, settings map[string]bool) *Finder {
 	proc := hostfs.At(m.Proc)
+	reads := m.Reads
+	if reads == nil {
+		reads = reader.New(reader.Options{Proc: proc, Cgroup: m.Cgroup, Log: slog.New(slog.DiscardHandler)})
+	}
 	return &Finder{
-		proc: proc, machine: m, names: cgroup.Naming(m.Cgroup), settings: settings, places: placesOf(hostfs.At(m.Sys)),
-		reads: reader.New(reader.Options{Proc: proc, Cgroup: m.Cgroup, Log: slog.New(slog.DiscardHandler)}),
+		proc: proc, machine: m, names: cgroup.Naming(m.Cgroup), settings: settings, places: placesOf(hostfs.At(m.Sys)), reads: reads,
 	}
 }
 
@@ -81,18 +85,23 @@ func (f *Finder) Find(pid int) ([]Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the processes: %w", err)
 	}
-	var wanted sight
-	if pid != 0 {
-		var ok bool
-		if wanted, ok = f.look(pid); !ok {
-			return nil, nil
-		}
+	if pid == 0 {
+		return f.among(pids, 0), nil
 	}
+	wanted, ok := f.look(pid)
+	if !ok {
+		return nil, nil
+	}
+	return f.among(pids, wanted.first), nil
+}
+
+// among returns the programs that some of these processes are of. With a first process it returns only the program of that one.
+func (f *Finder) among(pids []int, first int) []Program {
 	var all []Program
 	at := make(map[int]int) // the first process of a program: its place
 	for _, p := range pids {
 		s, ok := f.look(p)
-		if !ok || pid != 0 && s.first != wanted.first { // others do not take its place
+		if !ok || first != 0 && s.first != first { // others do not take its place
 			continue
 		}
 		i, known := at[s.first]
@@ -108,7 +117,7 @@ func (f *Finder) Find(pid int) ([]Program, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Program) int { return a.first - b.first })
-	return all, nil
+	return all
 }
 
 // sight is what tells of which program a process is.

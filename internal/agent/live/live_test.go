@@ -56,6 +56,7 @@ func (f fake) process(pid, parent, files int, args, maps string, allowed ...stri
 	at := "proc/" + strconv.Itoa(pid) + "/"
 	f.write(at+"cmdline", strings.ReplaceAll(args, " ", "\x00")+"\x00")
 	f.write(at+"comm", "loader\n")
+	f.write(at+"status", "Name:\tloader\nUid:\t1000\t1000\t1000\t1000\n")
 	f.write(at+"maps", maps)
 	f.write(at+"cgroup", "0::/\n")
 	f.write(at+"environ", "HOME=/root\x00SCONE_QUEUES=4\x00SCONE_HEAP=1G\x00SECRET=x\x00")
@@ -182,8 +183,9 @@ func TestHostileManifest(t *testing.T) {
 			f.write("secret", secret)
 			return os.Symlink("../../secret", manifest)
 		},
-		"a pipe":      func(_ fake, manifest string) error { return unix.Mkfifo(manifest, 0o644) },
-		"a directory": func(_ fake, manifest string) error { return os.Mkdir(manifest, 0o755) },
+		"a file that only another user may read": func(_ fake, manifest string) error { return os.WriteFile(manifest, []byte("a = 1"), 0o600) },
+		"a pipe":                                 func(_ fake, manifest string) error { return unix.Mkfifo(manifest, 0o644) },
+		"a directory":                            func(_ fake, manifest string) error { return os.Mkdir(manifest, 0o755) },
 		"more than the limit": func(_ fake, manifest string) error {
 			if err := os.WriteFile(manifest, nil, 0o644); err != nil {
 				return err

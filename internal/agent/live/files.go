@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -18,8 +17,11 @@ import (
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
-// errKind is the error of a manifest that is no regular file.
-var errKind = errors.New("it is no regular file")
+// The errors of a manifest that is not read.
+var (
+	errKind    = errors.New("it is no regular file")
+	errForeign = errors.New("it is of another user than the process, and not readable for all")
+)
 
 // configured reads the manifest of a program in Gramine, and the settings of one in SCONE.
 func (f *Finder) configured(p *Program) {
@@ -59,27 +61,24 @@ func manifestOf(p hostfs.Process, app string, runtime teelabel.Runtime) (m manif
 	return m, err
 }
 
-// inRoot reads a file as a process sees it: in its own root, which may be that of a container. Links do not lead out of it.
+// inRoot reads a regular file as a process sees it: in its own root, which may be that of a container. It reads only what the user of
+// the process may read: anybody can start a program that looks like Gramine, and mount any file as its manifest.
 func inRoot(p hostfs.Process, name string) ([]byte, error) {
-	root, err := unix.Open(p.Path("root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := p.Locate(name)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: p.Path("root"), Err: err}
-	}
-	defer func() { _ = unix.Close(root) }()
-	// Opening a device may do something to it, as to a watchdog, and a container may make one. So the file is looked at first.
-	fd, err := unix.Openat2(root, strings.TrimPrefix(name, "/"), &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
 		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
 	}
-	if info.Mode&unix.S_IFMT != unix.S_IFREG {
+	user, known := p.User()
+	switch {
+	case info.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, fmt.Errorf("%s: %w", name, errKind)
+	case !known || user != 0 && user != info.Uid && info.Mode&unix.S_IROTH == 0:
+		return nil, fmt.Errorf("%s: %w", name, errForeign)
 	}
 	file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
