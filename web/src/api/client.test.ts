@@ -292,3 +292,14 @@ describe("kept dashboards", () => {
     expect((await failure(client.keep("a", { version: 1, title: "A", panels: [] }))).message).toBe("somebody else has changed the dashboard");
   });
 });
+
+describe("the lines of a manifest", () => {
+  it("are those of the answer, or say why there are none", async () => {
+    let asked: unknown;
+    const answering = new Client({ fetch: (url) => ((asked = url), Promise.resolve(new Response("high: a (b)\n+x = 1\n", { status: 404 }))) });
+    expect(await answering.manifest({ rule: "a", workload: "b c" })).toEqual(["high: a (b)", "+x = 1", ""]);
+    expect(asked).toBe("api/findings/manifest?rule=a&workload=b+c");
+    const offline = new Client({ fetch: () => Promise.reject(new TypeError("offline")) });
+    expect(await offline.manifest({})).toHaveLength(1);
+  });
+});
