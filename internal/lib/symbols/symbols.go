@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package symbols knows names of functions: how they are made readable, and the lists of the kernel and of just-in-time
-// compilers. It also knows the build ID, which tells whose names they are. Who wrote these may be hostile, so the work has bounds. The package opens no files.
+// Package symbols knows names of functions: how they are made readable, and the lists of the kernel, of just-in-time
+// compilers and of Go's linker. It also knows the build ID, which tells whose names they are. Who wrote these may be hostile, so the work has bounds. The package opens no files.
 package symbols
 
 import (

@@ -3,6 +3,8 @@
 package symbols
 
 import (
+	"bytes"
+	"encoding/binary"
 	"strings"
 	"testing"
 )
@@ -50,12 +52,39 @@ func TestPerfMap(t *testing.T) {
 	}
 }
 
+// goTable is a table of two functions of Go 1.20, which begin 0x1000 and 0x1010 behind the beginning of the code and end at 0x1020.
+func goTable() []byte {
+	t := binary.LittleEndian.AppendUint32(nil, go120)
+	t = append(t, 0, 0, 1, 8)
+	for _, word := range []uint64{2, 0, 0, 72, 0, 0, 0, 80} {
+		t = binary.LittleEndian.AppendUint64(t, word)
+	}
+	t = append(t, "one\x00two\x00"...)
+	for _, word := range []uint32{0x1000, 20, 0x1010, 28, 0x1020, 0x1000, 0, 0x1010, 4} {
+		t = binary.LittleEndian.AppendUint32(t, word)
+	}
+	return t
+}
+
+func TestGoTable(t *testing.T) {
+	table, err := OpenGoTable(bytes.NewReader(goTable()), binary.LittleEndian)
+	if err != nil || !table.Relative() {
+		t.Fatal(err)
+	}
+	table.SetStart(0x400000)
+	got := table.Names([]uint64{0x1000, 0x400fff, 0x401000, 0x40100f, 0x401010, 0x40101f, 0x401020})
+	if want := "||one|one|two|two|"; strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", strings.Join(got, "|"), want)
+	}
+}
+
 // FuzzNames reads lists of symbols that foreign processes write, and names that they choose.
 func FuzzNames(f *testing.F) {
 	f.Add([]byte("1000 10 first\n1008 10 second\n"), uint64(0x1004))
 	f.Add([]byte("ffffffff81000000 T _stext\nffffffff81000010 t f\t[m]\n"), uint64(0xffffffff81000011))
 	f.Add([]byte("_ZN5Redis6Client4readEPKcm"), uint64(1))
 	f.Add([]byte("_RNvNtCs1234_7mycrate3foo3bar"), uint64(1))
+	f.Add(goTable(), uint64(0x1010))
 	f.Fuzz(func(t *testing.T, data []byte, address uint64) {
 		addresses := []uint64{address}
 		if address < 1<<63 {
@@ -70,6 +99,13 @@ func FuzzNames(f *testing.F) {
 		for i, s := range found {
 			if s.Name != "" && (s.Address > addresses[i] || !strings.Contains(string(data), s.Name)) {
 				t.Errorf("%#x is %+v", addresses[i], s)
+			}
+		}
+		if table, err := OpenGoTable(bytes.NewReader(data), binary.LittleEndian); err == nil {
+			for _, name := range table.Names(addresses) {
+				if len(name) > Longest || !strings.Contains(string(data), name) {
+					t.Errorf("%q is no name of the table", name)
+				}
 			}
 		}
 		if text := Readable(string(data[:min(len(data), 4096)])); len(text) > max(4096, len(data))+64 {

@@ -40,10 +40,22 @@ func lookUp(sources []*file, program *file, offsets []uint64) (names []string, e
 	if err != nil {
 		return names, err
 	}
+	var without []uint64
+	var of []int
 	for i, offset := range offsets {
-		if address, ok := linked(program, offset); ok {
-			names[i] = nameAt(list, address)
+		address, ok := linked(program, offset)
+		if !ok {
+			continue
 		}
+		if names[i] = nameAt(list, address); names[i] == "" {
+			without, of = append(without, address), append(of, i)
+		}
+	}
+	if !slices.IsSorted(without) {
+		return names, nil // the segments of a usual program are in order
+	}
+	for i, name := range goNames(program, without) {
+		names[of[i]] = name
 	}
 	return names, nil
 }

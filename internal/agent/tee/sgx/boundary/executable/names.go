@@ -62,7 +62,7 @@ func (c *candidate) better(than *candidate) bool {
 }
 
 // Names returns the name of the function at each of these addresses, which are ascending and as linked. A name is empty if
-// no symbol covers the address. It reads all tables once, in chunks, so that its memory depends on the addresses only.
+// neither a symbol nor Go's table of functions covers the address. It reads all tables once, in chunks, so that its memory depends on the addresses only.
 func (p *Program) Names(addresses []uint64) ([]string, error) {
 	best := make([]candidate, len(addresses))
 	symbols, matches := uint64(0), 0
@@ -99,7 +99,11 @@ func (p *Program) Names(addresses []uint64) ([]string, error) {
 	if matches > maxMatches {
 		return nil, errors.New("reading symbols: too many of them overlap")
 	}
-	return p.read(best)
+	found, err := p.read(best)
+	if err == nil {
+		goNames(p, addresses, found)
+	}
+	return found, err
 }
 
 // symbol reads an entry of a table. It returns false if that is no code of the file.

@@ -138,37 +138,36 @@ func eachSymbol(p *Program, f func(entry []byte, names *names)) error {
 
 // IsGo reports whether the file has code of Go, by the sections that its linker writes and strip keeps.
 func (p *Program) IsGo() bool {
-	if int(p.sectionNames) >= len(p.sections) {
-		return false
-	}
-	names := &names{file: p.file, from: p.sections[p.sectionNames].Off}
-	return slices.ContainsFunc(p.sections, func(s elf.Section64) bool {
-		switch names.at(s.Name) {
-		case ".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid":
-			return true
-		}
-		return false
-	})
+	_, is := named(p, ".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
+	return is
 }
 
 // Section reads a section that is loaded into memory, and returns the address that it is linked to. It is nil if there is none
 // of that name, or if it has more bytes than a limit.
 func (p *Program) Section(name string, most uint64) (data []byte, address uint64) {
-	if int(p.sectionNames) >= len(p.sections) {
+	s, ok := named(p, name)
+	if !ok || s.Addr == 0 || s.Size > most {
 		return nil, 0
+	}
+	data, err := io.ReadAll(io.NewSectionReader(p.file, int64(s.Off&(1<<62-1)), int64(s.Size)))
+	if err != nil || uint64(len(data)) != s.Size {
+		return nil, 0
+	}
+	return data, s.Addr
+}
+
+// named returns the first section with one of these names.
+func named(p *Program, choice ...string) (elf.Section64, bool) {
+	if int(p.sectionNames) >= len(p.sections) {
+		return elf.Section64{}, false
 	}
 	names := &names{file: p.file, from: p.sections[p.sectionNames].Off}
 	for _, s := range p.sections {
-		if s.Addr == 0 || s.Size > most || names.at(s.Name) != name {
-			continue
+		if slices.Contains(choice, names.at(s.Name)) {
+			return s, true
 		}
-		data, err := io.ReadAll(io.NewSectionReader(p.file, int64(s.Off&(1<<62-1)), int64(s.Size)))
-		if err != nil || uint64(len(data)) != s.Size {
-			return nil, 0
-		}
-		return data, s.Addr
 	}
-	return nil, 0
+	return elf.Section64{}, false
 }
 
 // entries reads a table in chunks.
