@@ -37,6 +37,7 @@ type Finding struct {
 	LastSeen   time.Time  `json:"last_seen"`
 	Evidence   []Evidence `json:"evidence"`
 	Advice     []string   `json:"advice"`             // what to change, the most worthwhile first
+	Code       *Code      `json:"code,omitempty"`     // how the code is found that causes it; absent where no code does
 	Settings   []string   `json:"settings,omitempty"` // what teescope advise says of the manifest of a program in Gramine
 	Saving     *Saving    `json:"saving,omitempty"`
 	Gain       *Gain      `json:"gain,omitempty"`       // absent where nothing shows what limits the throughput

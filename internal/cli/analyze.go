@@ -52,6 +52,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	fail := func(err error) (engine.Result, func(int) render.Report, error) { return engine.Result{}, nil, err }
 	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout, Limiter: rules.Limits()}
 	var source query.Source
+	var asked *remote.Server // nil for a file
 	name, warnings := a.File, func() []string { return nil }
 	switch {
 	case IsRunFile(a.File):
@@ -93,7 +94,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		if err := elsewhere.Check(ctx); err != nil {
 			return fail(err)
 		}
-		source, name, warnings = elsewhere, server.Target(), elsewhere.Warnings
+		source, name, warnings, asked = elsewhere, server.Target(), elsewhere.Warnings, server
 	}
 	result, err := engine.Evaluate(ctx, source, rules.All(), options)
 	if err != nil {
@@ -109,6 +110,9 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		return fail(err)
 	}
 	result.Findings = marked
+	if asked != nil {
+		a.link(ctx, asked, result.Window, marked)
+	}
 	var windows []window.Stat
 	if a.Windows {
 		var problems []query.Problem

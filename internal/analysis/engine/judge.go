@@ -155,6 +155,7 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, analysis.Possible),
 		FirstSeen: s.At, LastSeen: s.At, Advice: v.Advice, Saving: v.Saving, Gain: v.Gain,
 		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(), Thresholds: replaced(rule, w),
+		Code: analysis.NewCode(rule.Code, w.Name),
 	}
 	if f.Severity == "" {
 		f.Severity = analysis.SeverityWhile(w.was, v.Gain, v.Saving, w.Load.Cores)

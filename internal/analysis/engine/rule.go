@@ -30,6 +30,8 @@ type Rule struct {
 	Shares analysis.Resource
 	// Threads is the figure of single threads that the evidence is about. It is empty if the evidence is not about threads.
 	Threads analysis.ThreadFigure
+	// Code is what shows which code is the cause. It is empty if no code is.
+	Code analysis.CodeEvent
 	// Thresholds may be replaced for some workloads: see [Override].
 	Thresholds []Threshold
 }

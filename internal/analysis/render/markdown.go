@@ -56,6 +56,12 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 	markdownList(w, "**"+say("threads")+"**", threads(f))
 	markdownList(w, "**"+say("before")+"**", preceding(f.Preceded, f.Earlier))
 	markdownList(w, "**"+say("advice")+"**", f.Advice)
+	for i, l := range codeLines(f.Code) {
+		if i == 0 {
+			fmt.Fprintf(w, "\n**%s**\n\n", say("code"))
+		}
+		fmt.Fprintf(w, "- %s: %s\n", markdown(strings.TrimSuffix(l.title, ":")), code(l.text))
+	}
 	markdownList(w, "**"+say("settings")+"**", f.Settings)
 	markdownList(w, "**"+say("assumes")+"**", analysis.Assumptions(f.Saving, f.Gain))
 	markdownList(w, "**"+say("others")+"**", together(f))

@@ -81,7 +81,11 @@ func found() engine.Result {
 				NotWhen:  []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
 				Sources:  []string{"TEEMon, Middleware 2020, section 6.4"},
 				Explains: []string{"ocall-bound", "context-switch-storm"},
-				Runbook:  "docs/runbooks/chatty-syscall.md",
+				Code: &analysis.Code{
+					Event: analysis.CodeCalls, Command: "sudo teescope profile record --event syscalls --for 30s --watch workload=redis-server -o code.html",
+					Profile: "/api/profiles/merged?format=html&workload=redis-server&start=1&end=2", Change: "/api/profiles/merged?format=html&base.start=0&base.end=1",
+				},
+				Runbook: "docs/runbooks/chatty-syscall.md",
 			},
 			{
 				ID: "1", Rule: "epc-thrashing", Title: "enclave memory that does not fit", Workload: "db", Severity: analysis.Medium, Confidence: analysis.Measured,
@@ -240,6 +244,8 @@ func TestMarkdown(t *testing.T) {
 
 func TestHostileNamesReachNoTerminalAndNoPage(t *testing.T) {
 	r := New("\x1b[2J", hostile(), 0, []string{"\x1b[2J"})
+	evil := r.Findings[0].Workload
+	r.Findings[0].Code = &analysis.Code{Event: analysis.CodeCPU, Command: evil, Profile: evil, Change: evil}
 	var text, md bytes.Buffer
 	if err := r.Text(&text, false); err != nil {
 		t.Fatal(err)
@@ -336,6 +342,7 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{analysis.Operations{}, s.Defs["operations"]},
 		{analysis.Span{}, s.Defs["span"]},
 		{analysis.Threads{}, s.Defs["threads"]},
+		{analysis.Code{}, s.Defs["code"]},
 		{Cause{}, s.Defs["cause"]},
 		{Member{}, s.Defs["member"]},
 		{analysis.Gain{}, s.Defs["gain"]},

@@ -124,6 +124,7 @@ func (t terminal) finding(i int, f analysis.Finding) {
 	t.list(say("threads"), threads(f))
 	t.list(say("before"), preceding(f.Preceded, f.Earlier))
 	t.list(say("advice"), f.Advice)
+	t.code(f.Code)
 	t.list(say("settings"), f.Settings)
 	t.list(say("assumes"), analysis.Assumptions(f.Saving, f.Gain))
 	t.list(say("others"), together(f))
@@ -146,6 +147,18 @@ func (t terminal) list(title string, lines []string) {
 	t.line("   ", t.paint(cyan, title))
 	for _, s := range lines {
 		t.prose("   - ", s)
+	}
+}
+
+// code writes how the code is found. Addresses and commands are not wrapped, so that they can be copied.
+func (t terminal) code(c *analysis.Code) {
+	for i, l := range codeLines(c) {
+		if i == 0 {
+			t.line()
+			t.line("   ", t.paint(cyan, say("code")))
+		}
+		t.prose("   - ", l.title)
+		t.line("       ", t.paint(dim, clean(l.text)))
 	}
 }
 

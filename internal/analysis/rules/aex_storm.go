@@ -64,6 +64,7 @@ var (
 func aexStorm() engine.Rule {
 	return engine.Rule{
 		Name: AEXStorm, Title: "trapped instructions or interrupts force exits from the enclave",
+		Code:       analysis.CodeCPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{aexTraps, aexTicks},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal, aexCausesSignal, aexVarianceSignal},

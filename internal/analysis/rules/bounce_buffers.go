@@ -48,6 +48,7 @@ var (
 func bounceBuffers() engine.Rule {
 	return engine.Rule{
 		Name: BounceBuffers, Title: "there is no room in the bounce buffers of this confidential machine",
+		Code:       analysis.CodeCalls,
 		Thresholds: []engine.Threshold{bounceFailures, bounceShare},
 		Signals:    []engine.Signal{bounceFailuresSignal, bounceBytesSignal, bounceAllSignal, bouncePoolSignal},
 		Judge:      judgeBounceBuffers,

@@ -34,6 +34,7 @@ var ecallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "rati
 func chattyECALLs() engine.Rule {
 	return engine.Rule{
 		Name: ChattyECALLs, Title: "short calls into the enclave take much of the time",
+		Code:       analysis.CodeECALLs,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{ecallCost},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, userSignal, exitsSignal, ecallsSignal, ecallTimeSignal, ecallTimedSignal},

@@ -32,6 +32,7 @@ var (
 func contextSwitchStorm() engine.Rule {
 	return engine.Rule{
 		Name: ContextSwitchStorm, Title: "threads are switched in and out very often",
+		Code:       analysis.CodeWaits,
 		Threads:    analysis.ThreadSleeps,
 		Thresholds: []engine.Threshold{stormRate, stormCost},
 		Signals: []engine.Signal{

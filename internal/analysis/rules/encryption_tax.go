@@ -53,6 +53,7 @@ var encryptionCalls = engine.Threshold{Name: "calls", Default: encryptedCalls, U
 func encryptionTax() engine.Rule {
 	return engine.Rule{
 		Name: EncryptionTax, Title: "encrypted files or pipes are used often",
+		Code:       analysis.CodeCPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{encryptionCalls},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, nodesSignal, movesSignal},

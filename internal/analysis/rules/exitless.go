@@ -51,6 +51,7 @@ var exitlessCost = engine.Threshold{Name: "share", Default: exitlessWorth, Unit:
 func exitless() engine.Rule {
 	return engine.Rule{
 		Name: Exitless, Title: "Exitless system calls would help, or use cores without benefit",
+		Code:       analysis.CodeOCALLs,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{exitlessCost},
 		Signals: []engine.Signal{

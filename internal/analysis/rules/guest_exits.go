@@ -29,6 +29,7 @@ var guestCost = engine.Threshold{Name: "share", Default: guestShare, Unit: "rati
 func guestExits() engine.Rule {
 	return engine.Rule{
 		Name: GuestExits, Title: "instructions need the host of this confidential machine too often",
+		Code:       analysis.CodeCPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{guestCost},
 		Signals:    []engine.Signal{cpuSignal, guestExceptionsSignal},

@@ -49,6 +49,7 @@ var (
 func llcMisses() engine.Rule {
 	return engine.Rule{
 		Name: LLCMisses, Title: "more last-level cache misses than before",
+		Code:       analysis.CodeCPU,
 		Threads:    analysis.ThreadCPU,
 		Shares:     analysis.SharedCPU,
 		Thresholds: []engine.Threshold{missesRatio, missesCost},

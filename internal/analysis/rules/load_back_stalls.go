@@ -49,6 +49,7 @@ var (
 func loadBackStalls() engine.Rule {
 	return engine.Rule{
 		Name: LoadBackStalls, Title: "threads wait long for single enclave pages",
+		Code:       analysis.CodeWaits,
 		Shares:     analysis.SharedEPC,
 		Thresholds: []engine.Threshold{stallTime, stallCost},
 		Signals: []engine.Signal{

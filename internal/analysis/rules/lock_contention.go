@@ -61,6 +61,7 @@ var (
 func lockContention() engine.Rule {
 	return engine.Rule{
 		Name: LockContention, Title: "threads wait for each other's locks",
+		Code:       analysis.CodeWaits,
 		Threads:    analysis.ThreadSleeps,
 		Thresholds: []engine.Threshold{lockCalls, lockShare},
 		Signals: []engine.Signal{

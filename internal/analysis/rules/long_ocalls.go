@@ -59,6 +59,7 @@ var (
 func longOCALLs() engine.Rule {
 	return engine.Rule{
 		Name: LongOCALLs, Title: "one call out of the enclave takes most of the time outside",
+		Code:       analysis.CodeOCALLs,
 		Thresholds: []engine.Threshold{ocallMean, ocallTime},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, systemSignal, threadsSignal, ocallTimeSignal, ocallTimedSignal},
 		Judge:      judgeLongOCALLs,

@@ -29,6 +29,7 @@ var needlessRatio = engine.Threshold{Name: "ratio", Default: needlessDominates, 
 func needlessSyscalls() engine.Rule {
 	return engine.Rule{
 		Name: NeedlessSyscalls, Title: "system calls that need not leave the enclave",
+		Code:       analysis.CodeCalls,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{needlessRatio},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},

@@ -45,6 +45,7 @@ var remotePart = engine.Threshold{Name: "share", Default: remoteShare, Unit: "ra
 func numaRemoteEPC() engine.Rule {
 	return engine.Rule{
 		Name: NUMARemoteEPC, Title: "enclave memory on another NUMA node than the threads",
+		Code:       analysis.CodeCPU,
 		Thresholds: []engine.Threshold{remotePart},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, sectionSignal, residentSignal, missesSignal, migrationsSignal,

@@ -23,6 +23,7 @@ var ocallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "rati
 func ocallBound() engine.Rule {
 	return engine.Rule{
 		Name: OCALLBound, Title: "enclave exits take much of the time",
+		Code:       analysis.CodeOCALLs,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{ocallCost},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},

@@ -54,6 +54,7 @@ var faultRate = engine.Threshold{Name: "faults", Default: faultsPerSecond, Unit:
 func pageFaultStorm() engine.Rule {
 	return engine.Rule{
 		Name: PageFaultStorm, Title: "page faults take much of the time",
+		Code:       analysis.CodeCPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{faultRate},
 		Signals: []engine.Signal{

@@ -27,6 +27,7 @@ var pollsEmpty = engine.Threshold{Name: "polls", Default: pollRate, Unit: "1/s",
 func pollingLoop() engine.Rule {
 	return engine.Rule{
 		Name: PollingLoop, Title: "a loop polls for work and finds none",
+		Code:       analysis.CodeCalls,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{pollsEmpty},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},

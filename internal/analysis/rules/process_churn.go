@@ -54,6 +54,7 @@ var (
 func processChurn() engine.Rule {
 	return engine.Rule{
 		Name: ProcessChurn, Title: "many processes, and enclaves with them, are created and end",
+		Code:       analysis.CodeCalls,
 		Thresholds: []engine.Threshold{churnBirths, churnForks},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, forksSignal, endsSignal, execsSignal, processesSignal,

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 const top = "../../../" // of the source tree
@@ -19,6 +21,9 @@ func TestRulesAreComplete(t *testing.T) {
 		names = append(names, r.Name)
 		if r.Title == "" || len(r.NotWhen) == 0 || len(r.Sources) == 0 {
 			t.Errorf("%s: it needs a title, sources, and conditions under which it does not apply", r.Name)
+		}
+		if code := []analysis.CodeEvent{"", analysis.CodeCPU, analysis.CodeCalls, analysis.CodeOCALLs, analysis.CodeECALLs, analysis.CodeWaits}; !slices.Contains(code, r.Code) {
+			t.Errorf("%s: its code is found by %q, which is no event", r.Name, r.Code)
 		}
 		if text, err := os.ReadFile(top + r.Runbook()); err != nil || !strings.HasPrefix(string(text), "# "+r.Name+"\n") {
 			t.Errorf("%s: %s has no heading of that name (%v)", r.Name, r.Runbook(), err)

@@ -50,6 +50,7 @@ var startTime = engine.Threshold{Name: "time", Default: slowStartSeconds, Unit: 
 func slowStart() engine.Rule {
 	return engine.Rule{
 		Name: SlowStart, Title: "an enclave takes long to start because its pages are added and measured",
+		Code:       analysis.CodeCPU,
 		Thresholds: []engine.Threshold{startTime},
 		Signals: []engine.Signal{
 			ageSignal, enclaveSizeSignal, startSignal, enclaveStartsSignal, residentSignal, pagedOutSignal,

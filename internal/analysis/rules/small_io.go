@@ -59,6 +59,7 @@ var (
 func smallIO() engine.Rule {
 	return engine.Rule{
 		Name: SmallIO, Title: "many small reads and writes",
+		Code:       analysis.CodeCalls,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{smallSize, smallCost},
 		Signals: []engine.Signal{

@@ -38,6 +38,7 @@ var churnRate = engine.Threshold{Name: "threads", Default: churnStarts, Unit: "1
 func threadChurn() engine.Rule {
 	return engine.Rule{
 		Name: ThreadChurn, Title: "many threads are created and end",
+		Code:       analysis.CodeCalls,
 		Thresholds: []engine.Threshold{churnRate},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, threadsSignal, callsSignal, threadStartsSignal},
 		Judge:      judgeThreadChurn,

@@ -43,6 +43,7 @@ var tcsShare = engine.Threshold{Name: "threads", Default: TCSNear, Unit: "ratio"
 func threadsOverCapacity() engine.Rule {
 	return engine.Rule{
 		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine can run",
+		Code:       analysis.CodeWaits,
 		Threads:    analysis.ThreadQueue,
 		Shares:     analysis.SharedCPU,
 		Thresholds: []engine.Threshold{tcsShare},

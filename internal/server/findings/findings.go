@@ -67,6 +67,8 @@ type Options struct {
 	Instance string
 	// Manifest reads the manifest of a workload in Gramine on the same machine. It may be nil.
 	Manifest ManifestOf
+	// Held reports whether a profile of the machine Instance has a sample of a workload in a time. It may be nil.
+	Held func(workload string, start, end time.Time) bool
 	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the
 	// silences. It may be nil.
 	Tell func(live []analysis.Finding)
@@ -295,11 +297,21 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 
 // publish makes the report of the open findings the newest one.
 func (a *Analyst) publish(result engine.Result) {
-	result.Findings = current(a.threads.named(a.past.explained(a.ledger.Open())))
+	result.Findings = a.opts.linked(current(a.threads.named(a.past.explained(a.ledger.Open()))))
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()
 	a.newest = &report
 	a.mu.Unlock()
+}
+
+// linked adds to findings about this machine the profiles that are kept.
+func (o Options) linked(findings []analysis.Finding) []analysis.Finding {
+	for i := range findings {
+		if f := &findings[i]; o.Held != nil && f.Instance == o.Instance {
+			f.Code = f.Linked(o.Window, o.Held)
+		}
+	}
+	return findings
 }
 
 // current marks the causes of findings that are no longer found, so that nobody takes them for present.

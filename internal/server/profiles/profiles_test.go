@@ -115,6 +115,40 @@ func TestProfilesAreAddedUpByTimeAndLabels(t *testing.T) {
 	}
 }
 
+// A finding links to a profile only if it has a sample of the workload. A store that starts again reads its files for that.
+func TestProfilesOfAWorkloadAreHeld(t *testing.T) {
+	s := filled(t, 3, func(o *Options) { o.Instance = "here" })
+	again := New(s.opts)
+	if err := again.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Store{s, again} {
+		for _, tt := range []struct {
+			workload   string
+			start, end float64 // minutes
+			want       bool
+		}{{"web", 0, 3, true}, {"db", 2, 3, true}, {"cache", 0, 3, false}, {"web", 3, 5, false}, {"", 2.5, 5, true}, {"", 3, 5, false}} {
+			if got := s.Held(tt.workload, epoch.Add(minutes(tt.start)), epoch.Add(minutes(tt.end))); got != tt.want {
+				t.Errorf("%+v is held: %v", tt, got)
+			}
+		}
+	}
+	for query, want := range map[string]int{"&workload=web": 3, "&workload=cache": 0, "": 3} {
+		var kept Kept
+		_, body, _ := get(again, "/api/profiles?start="+at(0)+"&end="+at(3)+query)
+		if err := json.Unmarshal([]byte(body), &kept); err != nil || kept.Profiles != want || kept.Instance != "here" {
+			t.Errorf("%q: %s, %v", query, body, err)
+		}
+	}
+	for i := range maxKnown + 1 {
+		if s.know(entry{size: int64(i)}, &profile.Profile{}); len(s.known) > maxKnown {
+			t.Fatalf("the workloads of %d profiles are remembered", len(s.known))
+		}
+	}
+}
+
+func minutes(n float64) time.Duration { return time.Duration(n * float64(time.Minute)) }
+
 // A difference is of two times, of two workloads, or of both. What the base does not name is as in the query.
 func TestDifferenceOfTwoQueries(t *testing.T) {
 	s := filled(t, 2, nil)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,9 +45,11 @@ func (s *Store) newRoutes() *http.ServeMux {
 // ServeHTTP answers GET /api/profiles and /api/profiles/merged.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// Kept is the answer to GET /api/profiles: the profiles that share time with the asked interval.
+// Kept is the answer to GET /api/profiles: the profiles that share time with the asked interval, and have a sample of the
+// asked workload.
 type Kept struct {
 	Profiles int       `json:"profiles"`
+	Instance string    `json:"instance"` // of the machine that they are of
 	Bytes    int64     `json:"bytes"`
 	First    time.Time `json:"first,omitzero"` // beginning of the first one
 	Last     time.Time `json:"last,omitzero"`  // end of the last one
@@ -59,8 +62,16 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
-	k := Kept{Limit: s.most}
-	for _, e := range s.between(start, end) {
+	k, entries := Kept{Limit: s.most, Instance: s.opts.Instance}, s.between(start, end)
+	if workload := r.URL.Query().Get("workload"); workload != "" {
+		if len(entries) > maxRead {
+			jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, fmt.Errorf(
+				"%d profiles are in that time, and with a workload %d may be: ask for a shorter time", len(entries), maxRead))
+			return
+		}
+		entries = slices.DeleteFunc(entries, func(e entry) bool { return !s.workloads(e)[workload] })
+	}
+	for _, e := range entries {
 		if k.Profiles == 0 {
 			k.First = e.begin.UTC()
 		}

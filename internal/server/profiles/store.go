@@ -48,6 +48,7 @@ type Options struct {
 	Next          func(ctx context.Context, after string) (data []byte, name string, err error)
 	RetentionTime time.Duration // how long profiles are kept
 	RetentionSize int64         // bytes of the whole database; 0 is unlimited
+	Instance      string        // of this machine, as the label of its series
 	Log           *slog.Logger
 }
 
@@ -68,13 +69,14 @@ type Store struct {
 	routes  *http.ServeMux
 	queries chan struct{} // has one place: a query takes much memory
 
-	mu      sync.Mutex // protects entries
-	entries []entry    // by their beginnings
+	mu      sync.Mutex                // protects the following
+	entries []entry                   // by their beginnings
+	known   map[entry]map[string]bool // the workloads of a few of them
 }
 
 // New returns a store that has read nothing yet.
 func New(o Options) *Store {
-	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1)}
+	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1), known: make(map[entry]map[string]bool)}
 	if o.RetentionSize > 0 {
 		s.most = o.RetentionSize / part
 	}
@@ -186,6 +188,7 @@ func (s *Store) add(data []byte) error {
 	if err := atomicfile.Write(filepath.Join(s.opts.Dir, e.name()), data, 0o600); err != nil {
 		return fmt.Errorf("keeping a profile: %w", err)
 	}
+	s.know(e, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, found := slices.BinarySearchFunc(s.entries, e, byBegin); !found {

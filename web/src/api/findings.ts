@@ -71,12 +71,22 @@ export interface Finding {
   not_when: string[];
   sources: string[];
   runbook: string;
+  /** How the code is found that causes it. Absent where no code does. */
+  code: Code | undefined;
   /** What teescope advise says of the manifest of a program in Gramine. */
   settings: string[];
   /** Thresholds of the rule that the configuration has replaced. */
   thresholds: { name: string; value: number; default: number; unit: string }[];
   /** Covers the finding, which raises no alert. */
   silence: Silence | undefined;
+}
+
+interface Code {
+  /** Records it on the workload's machine. */
+  command: string;
+  /** Paths of flame graphs, or empty: of the window, and of what is different from before it began. */
+  profile: string;
+  change: string;
 }
 
 interface Silence {
@@ -181,6 +191,7 @@ const finding = shape<Finding>({
   last_seen: text,
   evidence: list(evidence),
   advice: list(text),
+  code: optional(shape<Code>({ command: text, profile: word, change: word })),
   settings: texts,
   saving: optional(shape<Saving>({ low: number, high: number, assumptions: texts })),
   gain: optional(shape<Gain>({ low: number, high: number, limit: word, assumptions: texts })),

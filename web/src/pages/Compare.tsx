@@ -188,6 +188,6 @@ function missingRates({ a, b, per, perB }: CompareParams, divisors: Divisors | u
   if (none(rates.a)) lines.push(`A cannot be divided: there is no data of ${divisors.a.noun.replace(/^100 (of )?/, "")} in this time range.`);
   if (none(rates.b)) lines.push(`B cannot be divided: there is no data of ${divisors.b.noun.replace(/^100 (of )?/, "")} in this time range.`);
   const counter = per !== "" && perB === "" && !/^(cpu|switch|call:|teescope_|sgx_workload_)/.test(per);
-  if (counter && a !== b) lines.push("Both sides are divided by the same counter. If each side has its own server, add matchers such as {server=\"a\"}, and enter the counter of B too.");
+  if (counter && a !== b) lines.push("Both sides are divided by the same counter. For a server each, add matchers such as {server=\"a\"} and enter that of B too.");
   return lines;
 }

@@ -57,13 +57,13 @@ function NoContainers() {
         <p>
           A container is recognised by the name of its control group: those of Docker, containerd, CRI-O, podman and
           nerdctl end in the digits of its ID, those of LXC begin with <code>lxc.payload.</code> and those of
-          systemd-nspawn with <code>machine-</code>. No installation or setup is necessary.
+          systemd-nspawn with <code>machine-</code>.
         </p>
         {samples && success !== 1 && (
           <p class="advice">
             {success === undefined
               ? "The collector “container” has not reported: it is not known whether there are containers."
-              : "The collector “container” failed at the last scrape: it is not known whether there are containers. The log of teescope has the reason."}
+              : "The collector “container” failed at the last scrape, and its log has the reason: it is not known whether there are containers."}
           </p>
         )}
       </div>

@@ -52,13 +52,18 @@ export function Switches({ name, node }: { name: string; node: string }) {
   );
 }
 
-/** Leads to the code that took the CPU time of the shown time range. The server draws it. */
+/** Leads to the code that took the CPU time of the shown time range, and to its difference from as much time before. The server draws both. */
 function FlameLink({ name }: { name: string }) {
   const { from, to } = useShown().interval;
+  const path = `api/profiles/merged?format=html&workload=${encodeURIComponent(name)}&start=${Math.floor(from)}&end=${Math.ceil(to)}`;
   return (
     <p class="page-note">
-      <a href={`api/profiles/merged?format=html&workload=${encodeURIComponent(name)}&start=${Math.floor(from)}&end=${Math.ceil(to)}`} target="_blank">
+      <a href={path} target="_blank">
         Flame graph of its code
+      </a>
+      {", or "}
+      <a href={`${path}&base.start=${Math.floor(2 * from - to)}&base.end=${Math.floor(from)}`} target="_blank">
+        of what changed
       </a>
       , if profiles were taken
     </p>
@@ -101,7 +106,7 @@ function Form({ name, longest, switchOn }: { name: string; longest: number; swit
           {title}
         </button>
       ))}
-      <p class="aside">Watch is for this workload, the others are for the whole machine. Each costs more than counting alone, until it ends.</p>
+      <p class="aside">Each costs more than counting alone. Only Watch is for this workload alone.</p>
     </form>
   );
 }

@@ -55,7 +55,6 @@ function NoTee() {
         <p>
           This page shows which workload holds SGX enclave memory, which waits for it, and how often enclaves are entered and
           left. {there.length > 0 && `This machine has ${there.join(", ")}, which has no such enclave memory. `}
-          The page System shows what workloads do in the kernel.
         </p>
         <p>
           <code>teescope check</code> shows what this machine supports, what is missing and how to fix it.{" "}

@@ -119,7 +119,7 @@ function Identity({ name }: { name: string }) {
       {!facts && <p class="page-note">{loaded.error?.message ?? "Loading…"}</p>}
       {facts?.length === 0 && (
         <p class="page-note">
-          The workload was not seen at the end of this time range: it has ended, or its name has changed. Earlier data is below.
+          The workload was not seen at the end of this time range: it has ended, or its name has changed.
         </p>
       )}
       {facts && facts.length > 0 && (

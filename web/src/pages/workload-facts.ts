@@ -75,7 +75,7 @@ export function switchesRefusal(control: Control | null, name: string, node: str
   if (node !== "" && control.machine !== "" && node !== control.machine) {
     return `The workload runs on ${node}, and this server switches only its own agent on ${control.machine}. ${there}`;
   }
-  if (!control.allowed) return "The agent allows no changes. To allow them, start it with --control.enabled, or set control.enabled in its configuration.";
+  if (!control.allowed) return "The agent allows no changes. Start it with --control.enabled to allow them.";
   return "";
 }
 

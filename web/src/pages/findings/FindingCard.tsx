@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // One finding: cause, gain, evidence with its queries, advice, and assumptions.
+import type { ComponentChild } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Evidence, Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
@@ -23,6 +24,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
   const head = `finding-${finding.id}`;
   const gain = worthText(finding);
   const limit = limitText(finding);
+  const { recorded } = useSession();
   return (
     <article class="panel cause" aria-labelledby={head} data-finding={finding.rule} data-workload={finding.workload}>
       <header>
@@ -38,6 +40,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <Lines title={say("threads")} lines={threads(finding)} />
       <Lines title={say("before")} lines={preceding(finding)} />
       <Lines title={say("advice")} lines={finding.advice} />
+      <Lines title={say("code")} lines={ways(finding, recorded === true)} />
       <Lines title={say("settings")} lines={finding.settings} />
       <ManifestLines finding={finding} />
       <Lines title={say("others")} lines={together(finding)} />
@@ -51,14 +54,14 @@ export function FindingCard({ finding }: { finding: Finding }) {
 }
 
 /** A list with a title, or nothing. */
-function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
+function Lines({ title, lines }: { title: string; lines: readonly ComponentChild[] }) {
   if (lines.length === 0) return null;
   return (
     <>
       <h4>{title}</h4>
       <ul class="dashes">
-        {lines.map((line) => (
-          <li key={line}>{line}</li>
+        {lines.map((line, i) => (
+          <li key={i}>{line}</li>
         ))}
       </ul>
     </>
@@ -83,6 +86,20 @@ function ManifestLines({ finding: { rule, workload, instance, settings } }: { fi
       Show the lines
     </button>
   );
+}
+
+/** The flame graphs that show the code, and the command that records one. A report has no server. */
+function ways({ code }: Finding, recorded: boolean): ComponentChild[] {
+  if (!code) return [];
+  const kept = (["profile", "change"] as const).filter((kind) => code[kind] !== "" && !recorded);
+  return [
+    ...kept.map((kind) => (
+      <a key={kind} href={code[kind].slice(1)} target="_blank">
+        {say(`code_${kind}`)}
+      </a>
+    )),
+    <code key="command">{code.command}</code>,
+  ];
 }
 
 /** A link to the runbook. The server has the runbooks; a report has no server. */

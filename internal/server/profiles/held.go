@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/profile/read"
+)
+
+const (
+	// maxRead is the number of profiles whose workloads are looked at for one answer: an hour.
+	maxRead = 60
+	// maxKnown is the number of profiles whose workloads are remembered.
+	maxKnown = 4 * maxRead
+)
+
+// Held reports whether a profile of an interval has a sample of a workload, or any sample for an empty name. Of a longer
+// interval than an hour, it looks at the end.
+func (s *Store) Held(workload string, start, end time.Time) bool {
+	entries := s.between(start, end)
+	if workload == "" {
+		return len(entries) > 0
+	}
+	return slices.ContainsFunc(entries[max(0, len(entries)-maxRead):], func(e entry) bool { return s.workloads(e)[workload] })
+}
+
+// workloads returns the names of the workloads of a profile. It reads the file if they are not remembered. A file that cannot be
+// read has none.
+func (s *Store) workloads(e entry) map[string]bool {
+	s.mu.Lock()
+	names, known := s.known[e]
+	s.mu.Unlock()
+	if known {
+		return names
+	}
+	p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{})
+	if err != nil {
+		return nil // it was removed meanwhile, or the disk has lost it
+	}
+	return s.know(e, p)
+}
+
+// know remembers the workloads of a profile.
+func (s *Store) know(e entry, p *profile.Profile) map[string]bool {
+	names := make(map[string]bool)
+	for _, set := range p.LabelSets {
+		for _, l := range set {
+			if l.Key == profile.Workload {
+				names[l.Value] = true
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= maxKnown {
+		clear(s.known)
+	}
+	s.known[e] = names
+	return names
+}
