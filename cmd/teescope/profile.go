@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/teescope/teescope/internal/cli"
 	profiled "github.com/teescope/teescope/internal/cli/profile"
+	"github.com/teescope/teescope/internal/cli/runfile"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
@@ -27,7 +29,7 @@ func profileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "profile",
 		Short: "Show where in the code time goes, from recordings of profilers",
-		Long: "Reads " + strings.ReplaceAll(read.Accepted, ", ", ",\n") + ".\n\n" +
+		Long: "Reads " + strings.ReplaceAll(read.Accepted, ", ", ",\n") + ",\nand the profiles in run files of \"teescope record --profile\" (*.tsrun).\n\n" +
 			"The format is recognised by the content. Samples without the name of a function are always shown as unresolved.",
 		Example: "  perf record -e cpu-clock -g -- ./server\n  teescope profile show perf.data",
 	}
@@ -66,7 +68,11 @@ func (o *profileFlags) open(name string) (*profile.Profile, error) {
 	o.Names.Root = o.symfs
 	told := profiled.NewProgress(os.Stderr)
 	o.Progress = func(n int64) { told.Tick(fmt.Sprintf("reading %s: %d MiB", text.Terminal(name), n>>20)) }
-	p, err := read.Open(name, o.Options)
+	opened := read.Open
+	if cli.IsRunFile(name) {
+		opened = runfile.Profile
+	}
+	p, err := opened(name, o.Options)
 	told.Clear()
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/cli/demo"
+	"github.com/teescope/teescope/internal/cli/profile/sample"
 	"github.com/teescope/teescope/internal/cli/record"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/remote"
@@ -37,7 +38,7 @@ type recordFlags struct {
 	matrix                  []string
 	syscallTime             bool
 	sweep                   record.Sweep
-	inTestbed               bool
+	inTestbed, profile      bool
 	testbed                 demo.Options
 }
 
@@ -89,6 +90,7 @@ func (o *recordFlags) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.Interval, "interval", time.Second, "time between two samples")
 	f.DurationVar(&o.SteadyAfter, "steady-after", 0, "the steady state begins this `duration` after the command (default: found from its rates)")
 	f.BoolVar(&o.Counters, "counters", true, "count cycles, instructions, branches and branch misses, if the processor gives counters")
+	f.BoolVar(&o.profile, "profile", false, "also sample the code of the command and of the watched servers, 99 times a second and CPU; needs the privileges of an agent")
 	f.BoolVar(&o.IgnoreFailure, "ignore-failure", false, "go on with the next repetition when the command fails")
 	f.StringArrayVar(&o.matrix, "matrix", nil, "setting and its values, `NAME=VALUE,...`; may be repeated; needs -o DIR")
 	f.DurationVar(&o.sweep.Budget, "time-budget", 0, "with --matrix: begin no run that would end after this `duration`")
@@ -149,6 +151,9 @@ func (o *recordFlags) parse(args []string) (err error) {
 		}
 		o.Watch = append(o.Watch, rule)
 	}
+	if o.profile {
+		o.Profile = o.sample
+	}
 	if o.sweep.Settings, err = record.ParseMatrix(o.matrix); err != nil {
 		return err
 	}
@@ -171,6 +176,14 @@ func (o *recordFlags) parse(args []string) (err error) {
 		o.Output = record.Name(o.Command, time.Now())
 	}
 	return nil
+}
+
+// sample takes samples until the returned value is ended.
+func (o *recordFlags) sample(ctx context.Context) (record.Sampling, error) {
+	if err := privilege.Check(os.Args[0]); err != nil {
+		return nil, err
+	}
+	return sample.Begin(ctx, sample.Options{Frequency: 99, Command: o.Command, Watch: o.Watch})
 }
 
 // testbedFlag records in the virtual SGX machine.

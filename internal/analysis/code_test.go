@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A shell takes the command as it is meant, whatever name a program has chosen.
+// A shell takes the command as it is meant, with any name that a program has chosen.
 func TestCommandsRecordTheWorkload(t *testing.T) {
 	for workload, want := range map[string]string{
 		"redis-server":          "--for 30s --watch workload=redis-server",

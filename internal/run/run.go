@@ -121,11 +121,22 @@ type Outcome struct {
 	Note       string  `json:"note,omitempty"`
 }
 
-// Profile is a profile in the run file. None is written yet.
+// Profile is a profile of one repetition.
 type Profile struct {
-	Type string `json:"type"` // such as pprof
-	Name string `json:"name,omitempty"`
-	Data []byte `json:"data"`
+	Type       string `json:"type"` // such as pprof
+	Name       string `json:"name,omitempty"`
+	Repetition int    `json:"repetition,omitempty"` // from 1
+	// Functions has the CPU time of the functions that ran most, by their innermost frame, and of all others together. They add
+	// up to that of the profile.
+	Functions []Function `json:"functions,omitempty"`
+	Data      []byte     `json:"data"`
+}
+
+// Function is the CPU time of a function of one workload.
+type Function struct {
+	Workload string  `json:"workload,omitempty"`
+	Name     string  `json:"name"`
+	Seconds  float64 `json:"seconds"`
 }
 
 // End says how a recording ended.

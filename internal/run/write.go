@@ -136,6 +136,9 @@ func (w *Writer) Phase(p Phase) error { return w.write(record{Phase: &p}) }
 // Outcome appends an outcome.
 func (w *Writer) Outcome(o Outcome) error { return w.write(record{Outcome: &o}) }
 
+// Profile appends a profile.
+func (w *Writer) Profile(p Profile) error { return w.write(record{Profile: &p}) }
+
 // Note appends a warning about the recording.
 func (w *Writer) Note(text string) error { return w.write(record{Note: text}) }
 

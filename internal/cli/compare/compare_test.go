@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,6 +116,47 @@ func TestBlameOfTwoMachines(t *testing.T) {
 	}
 	// The wall-clock time is the same, so what there is more of work there is less of waiting.
 	close("the rest", blame.Views[0].Rest.Difference.Value, -15./ops)
+}
+
+// The seed's table again, from profiles in run files: 5 and 20 s of CPU time in 100 s, and the shares of functions in samples.
+func TestBlameOfFunctions(t *testing.T) {
+	with := func(name string, cpu float64, shares map[string]float64) string {
+		r, err := runtest.Run(tls(cpu, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Phases {
+			p := run.Profile{Type: "pprof", Repetition: r.Phases[i].Repetition}
+			for function, share := range shares {
+				p.Functions = append(p.Functions, run.Function{Workload: "w", Name: function, Seconds: share * cpu * 1.1}) // sampled
+			}
+			r.Profiles = append(r.Profiles, p)
+		}
+		file := filepath.Join(t.TempDir(), name+".tsrun")
+		if err := run.Save(file, r); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	intel := with("intel", 5, map[string]float64{"ecdh": 0.15, "rsa": 0.55, "[unresolved]": 0.30})
+	arm := with("arm", 20, map[string]float64{"ecdh": 0.50, "rsa": 0.40, "[unresolved]": 0.10})
+	blame := report(t, compare.Options{}, nil, intel, arm).Tables[0].Blames[0]
+	at := slices.IndexFunc(blame.Views, func(v compare.View) bool { return v.Name == "functions" })
+	if at < 0 {
+		t.Fatalf("%+v", blame)
+	}
+	view := blame.Views[at]
+	want, sum := map[string][2]float64{"ecdh": {0.75, 10}, "rsa": {2.75, 8}, "[unresolved]": {1.5, 2}}, view.Rest.Difference.Value
+	for _, s := range view.Shares {
+		w := want[s.Name]
+		if math.Abs(s.Before*ops-w[0]) > 1e-9 || math.Abs(s.After*ops-w[1]) > 1e-9 || !s.Sure {
+			t.Errorf("%s: %g and %g s, want %v; sure: %v", s.Name, s.Before*ops, s.After*ops, w, s.Sure)
+		}
+		sum += s.Difference.Value
+	}
+	if len(view.Shares) != 3 || math.Abs(sum-blame.Whole.Difference.Value) > 1e-9 || math.Abs(view.Rest.Difference.Value*ops+15) > 1e-6 {
+		t.Errorf("they add up to %g of %g, rest %g s", sum, blame.Whole.Difference.Value, view.Rest.Difference.Value*ops)
+	}
 }
 
 // A program with two busy threads does twice the work in the same time. Its times are divided by two.

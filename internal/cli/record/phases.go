@@ -159,6 +159,10 @@ func (r *recording) repetition(ctx context.Context, name string, repetition int)
 	r.show.phase(r.title(name, repetition))
 	var c *child
 	var split chan time.Time
+	sampled := func(error) error { return nil }
+	if name == run.Whole {
+		sampled = r.sample(ctx, repetition)
+	}
 	p, state, err := r.phase(ctx, name, repetition, func() error {
 		c, err = r.counting.launch(func() (*child, error) { return launch(r.Command, r.In, r.show.beside(r.Out), r.show.beside(r.Err)) })
 		if err != nil {
@@ -172,7 +176,7 @@ func (r *recording) repetition(ctx context.Context, name string, repetition int)
 		c.wait(r.stop)
 		return nil
 	})
-	if err != nil {
+	if err = sampled(err); err != nil {
 		return StatusFailed, err
 	}
 	status = c.status()
@@ -273,6 +277,7 @@ func (r *recording) observe(ctx context.Context) error {
 		r.note("no process matches --watch %s yet", rule)
 	}
 	r.show.phase("observing for " + r.For.String())
+	sampled := r.sample(ctx, 1)
 	p, state, err := r.phase(ctx, run.Whole, 1, func() error {
 		select {
 		case <-r.stop.first:
@@ -280,7 +285,7 @@ func (r *recording) observe(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
+	if err = sampled(err); err != nil {
 		return err
 	}
 	if err := r.steady(p, state, time.Time{}); err != nil {

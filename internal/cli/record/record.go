@@ -49,6 +49,9 @@ type Options struct {
 	Counters      bool          // count events of the processor
 	IgnoreFailure bool          // go on when the command fails
 
+	// Profile begins to take samples of the command and of the watched servers. It is nil if no profile is wanted.
+	Profile func(ctx context.Context) (Sampling, error)
+
 	// Agent returns the agent to record from. It is called once and closed at the end.
 	Agent   func(ctx context.Context) (*Agent, error)
 	Version string // of this program

@@ -80,6 +80,10 @@ func blame(before, after sample) Blame {
 	}
 	b.Whole = b.share(groups, "time", "duration of the phase divided by the operations", func(r *repeat) float64 { return r.Seconds })
 	b.view(groups, "what threads did", states, "waiting for others, such as clients, other processes and locks")
+	if timed(groups, functionSeconds) {
+		b.view(groups, "functions", parts(groups, functionSeconds, "CPU time, times the share in the profile", "", nil),
+			"not on a CPU: waiting for one, for devices and for others")
+	}
 	if timed(groups, "syscall_seconds") {
 		list := []source{states[0]}
 		if timed(groups, "sgx_load_back_seconds") {

@@ -235,6 +235,7 @@ func (x *Record) observe(r *run.Run, chosen []candidate, p phase, from, to int) 
 			x.add(o, s.Series, s.family, v)
 		}
 	}
+	x.functions(r, o, p.Name)
 	return o
 }
 

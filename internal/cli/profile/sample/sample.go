@@ -258,18 +258,9 @@ func (r *run) finish() error {
 	if r.tables != nil && r.tables.Full() {
 		r.progress.Line("the tables for stacks are full: those of some programs were found by frame pointers, record fewer processes")
 	}
-	r.about.Tallies = r.sampler.Tallies()
-	out, _ := r.recording.Profile(r.about)
-	if err := out.CheckValid(); err != nil {
-		return fmt.Errorf("making the profile: %w", err)
-	}
-	var b bytes.Buffer
-	if err := out.Write(&b); err != nil {
-		return fmt.Errorf("making the profile: %w", err)
-	}
-	p, err := read.Read(bytes.NewReader(b.Bytes()), read.Options{}, profile.DefaultLimits())
+	b, p, err := r.profile()
 	if err != nil {
-		return fmt.Errorf("reading the profile: %w", err)
+		return err
 	}
 	if r.Format.Name != "pprof" {
 		b.Reset()
@@ -283,6 +274,22 @@ func (r *run) finish() error {
 	}
 	r.progress.Line("wrote " + r.Output)
 	return profiled.Table(r.Out, r.Output, "function", p.By("function", rows, p.Whole()))
+}
+
+// profile returns the profile in pprof's format, and as it is read again.
+func (r *run) profile() (b bytes.Buffer, p *profile.Profile, err error) {
+	r.about.Tallies = r.sampler.Tallies()
+	out, _ := r.recording.Profile(r.about)
+	if err := out.CheckValid(); err != nil {
+		return b, nil, fmt.Errorf("making the profile: %w", err)
+	}
+	if err := out.Write(&b); err != nil {
+		return b, nil, fmt.Errorf("making the profile: %w", err)
+	}
+	if p, err = read.Read(bytes.NewReader(b.Bytes()), read.Options{}, profile.DefaultLimits()); err != nil {
+		return b, nil, fmt.Errorf("reading the profile: %w", err)
+	}
+	return b, p, nil
 }
 
 // nothing is the error of a recording without samples.
