@@ -25,7 +25,7 @@ BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/t
 BPF_OBJ := $(BPF_SRC:.c=.o)
 BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h internal/agent/collector/*/*.h internal/agent/tee/*/*.h internal/agent/tee/*/*/*.h internal/agent/profiling/*.h internal/agent/userprobe/*.h)
 BPF_FMT := $(BPF_SRC) $(BPF_H)
-C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/agent/tee/*/*/testdata/*.[ch] internal/agent/profiling/*/testdata/*.[ch] testbed/module/*.[ch] testbed/standins/*.c testbed/enclaves/*/*.[ch])
+C_FMT   := $(wildcard test/e2e/progs/*.c internal/cli/micro/program/*.c bench/progs/*.c internal/agent/tee/*/*/testdata/*.[ch] internal/agent/profiling/*/testdata/*.[ch] testbed/module/*.[ch] testbed/standins/*.c testbed/enclaves/*/*.[ch])
 
 # The Go mirrors of what BPF objects share with their user sides: each object with the package's directory.
 LAYOUT_OF := \
