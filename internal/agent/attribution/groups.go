@@ -99,6 +99,20 @@ func (g *Groups[M, K]) Len() int { return len(g.active) }
 // All returns the members in no order. The loop may end the current member.
 func (g *Groups[M, K]) All() iter.Seq[M] { return maps.Values(g.active) }
 
+// Totals returns the counts of each workload: those of its members, and those that it keeps of ended ones. K must be a value
+// without pointers, because the totals start as copies.
+func (g *Groups[M, K]) Totals() map[*workload.Workload[K]]*K {
+	all := map[*workload.Workload[K]]*K{}
+	g.Registry.Each(func(w *workload.Workload[K]) {
+		sum := w.Kept
+		all[w] = &sum
+	})
+	for m := range g.All() {
+		m.AddTo(all[m.group().Workload])
+	}
+	return all
+}
+
 // Put adds a member whose Workload is set: a group of the object itself, or one from Split or Join.
 func (g *Groups[M, K]) Put(m M) { g.active[m.group().Number] = m }
 

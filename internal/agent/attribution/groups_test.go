@@ -121,6 +121,11 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 		t.Fatalf("adopted %+v; the incomplete one: %v", c.Group, f.Get(2))
 	}
 	c.n = 5
+	c.Workload.Kept = 2 // of a group that has ended
+	if got := *f.Totals()[c.Workload]; got != 7 || c.Workload.Kept != 2 {
+		t.Errorf("the total is %d, and %d are kept; want 7 and 2", got, c.Workload.Kept)
+	}
+	c.Workload.Kept = 0
 	f.retireAt(t, now)
 	if len(f.keys) != 1 {
 		t.Fatal("the key of a group in use was withdrawn")

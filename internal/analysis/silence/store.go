@@ -8,14 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
-	"github.com/teescope/teescope/internal/lib/atomicfile"
-	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/lib/statefile"
 )
 
 // Bounds of a [Store].
@@ -46,48 +44,23 @@ var (
 // Store holds silences, and writes each change to a file before it takes effect. Its methods are safe for concurrent use.
 type Store struct {
 	mu   sync.Mutex
-	path string
+	file statefile.File[[]Silence]
 	all  []Silence // by start, the newest first
-	// unread means that the file could not be read, which may pass: a disk fails, or no more files can be opened.
-	unread bool
 }
 
 // Open reads the silences from a file, which need not exist. With an empty path nothing is stored. The store can be used
 // even if there is an error. A file that cannot be parsed is renamed, and the store has no silences. A file that cannot be
 // read stays: it is read again later, and until then each change fails.
 func Open(path string) (*Store, error) {
-	s := &Store{path: path}
-	if path == "" {
-		return s, nil
-	}
-	return s, s.read()
-}
-
-func (s *Store) read() error {
-	data, err := inputfile.ReadOwn(s.path, maxFile)
-	s.unread = false
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		all, failed := parse(data)
-		if err = failed; err == nil {
-			s.all = all
-			return nil
-		}
-	} else if !inputfile.Refused(err) {
-		s.unread = true
-		return fmt.Errorf("the silences cannot be read now, so findings that were muted raise alerts again: %w", err)
-	}
-	return fmt.Errorf("the silences cannot be read, so findings that were muted raise alerts again; the file is %s: %w", atomicfile.SetAside(s.path), err)
+	s := &Store{file: statefile.File[[]Silence]{
+		Path: path, Most: maxFile, What: "the silences", Loss: "findings that were muted raise alerts again", Parse: parse,
+	}}
+	return s, s.file.Read(&s.all)
 }
 
 // again reads a file again that could not be read.
 func (s *Store) again() error {
-	if !s.unread {
-		return nil
-	}
-	if err := s.read(); err != nil {
+	if err := s.file.Retry(&s.all); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
 	return nil
@@ -201,14 +174,12 @@ func (s *Store) replace(all []Silence, now time.Time) error {
 		expired++
 		return expired > maxExpired || now.Sub(one.EndsAt) > keepExpired
 	})
-	if s.path != "" {
-		data, err := json.Marshal(content{Version: fileVersion, Silences: all})
-		if err == nil {
-			err = atomicfile.Write(s.path, data, 0o600)
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrNotStored, err)
-		}
+	data, err := json.Marshal(content{Version: fileVersion, Silences: all})
+	if err == nil {
+		err = s.file.Write(data)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
 	s.all = all
 	return nil

@@ -161,7 +161,7 @@ func TestAStoreIsBounded(t *testing.T) {
 	if !errors.Is(err, ErrFull) || kept < 8 || len(wide.List()) != kept {
 		t.Errorf("%d large ones are kept: %v", kept, err)
 	}
-	if wide.path = filepath.Join(t.TempDir(), "none", "f"); !errors.Is(wide.Delete("large"), ErrNotStored) || len(wide.List()) != kept {
+	if wide.file.Path = filepath.Join(t.TempDir(), "none", "f"); !errors.Is(wide.Delete("large"), ErrNotStored) || len(wide.List()) != kept {
 		t.Error("a change that could not be written has an effect")
 	}
 }

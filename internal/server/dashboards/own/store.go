@@ -6,15 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/teescope/teescope/internal/lib/atomicfile"
-	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/lib/statefile"
 )
 
 // Bounds of a [Store]. Each answer with all dashboards is about as large as the file.
@@ -43,50 +41,24 @@ var (
 
 // Store keeps dashboards, and writes each change to a file before it takes effect. Its methods are safe for concurrent use.
 type Store struct {
-	path string
-
-	mu  sync.Mutex
-	all []Dashboard // in the order in which they were made
-	// unread means that the file could not be read, which may pass: a disk fails, or no more files can be opened.
-	unread bool
+	mu   sync.Mutex
+	file statefile.File[[]Dashboard]
+	all  []Dashboard // in the order in which they were made
 }
 
 // Open reads the dashboards from a file, which need not exist. With an empty path nothing is stored. The store can be used
 // even if there is an error. A file that cannot be parsed is renamed, and the store has no dashboards. A file that cannot be
 // read stays: it is read again later, and until then each change fails.
 func Open(path string) (*Store, error) {
-	s := &Store{path: path}
-	if path == "" {
-		return s, nil
-	}
-	return s, s.read()
-}
-
-func (s *Store) read() error {
-	data, err := inputfile.ReadOwn(s.path, maxFile)
-	s.unread = false
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		all, failed := parse(data)
-		if err = failed; err == nil {
-			s.all = all
-			return nil
-		}
-	} else if !inputfile.Refused(err) {
-		s.unread = true
-		return fmt.Errorf("the kept dashboards cannot be read now, so there are none: %w", err)
-	}
-	return fmt.Errorf("the kept dashboards cannot be read, so there are none; the file is %s: %w", atomicfile.SetAside(s.path), err)
+	s := &Store{file: statefile.File[[]Dashboard]{
+		Path: path, Most: maxFile, What: "the kept dashboards", Loss: "there are none", Parse: parse,
+	}}
+	return s, s.file.Read(&s.all)
 }
 
 // again reads a file again that could not be read.
 func (s *Store) again() error {
-	if !s.unread {
-		return nil
-	}
-	if err := s.read(); err != nil {
+	if err := s.file.Retry(&s.all); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
 	return nil
@@ -213,8 +185,8 @@ func (s *Store) replace(all []Dashboard) error {
 	if err == nil && len(data) > maxFile {
 		return ErrFull
 	}
-	if err == nil && s.path != "" {
-		err = atomicfile.Write(s.path, data, 0o600)
+	if err == nil {
+		err = s.file.Write(data)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStored, err)

@@ -87,7 +87,7 @@ func (b *Backend) emitBounces(sum *totals, emit func(prometheus.Metric)) {
 // emitWorkloads emits the counts of each workload, for the classes of devices that it has used, and the exceptions that
 // it has got.
 func (b *Backend) emitWorkloads(emit func(prometheus.Metric)) {
-	for w, n := range b.owners.totals() {
+	for w, n := range b.owners.Totals() {
 		labels := func(more ...string) []string {
 			return append([]string{w.Name, w.Container, w.Pod, w.Namespace}, more...)
 		}

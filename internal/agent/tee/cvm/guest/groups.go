@@ -92,16 +92,3 @@ func (o *owners) refresh(now time.Time) error {
 	o.Promote(now)
 	return o.Retire(now)
 }
-
-// totals adds up the groups of each workload.
-func (o *owners) totals() map[*workload.Workload[counts]]*counts {
-	all := map[*workload.Workload[counts]]*counts{}
-	o.Registry.Each(func(w *workload.Workload[counts]) {
-		sum := w.Kept
-		all[w] = &sum
-	})
-	for w := range o.All() {
-		all[w.Workload].add(&w.counts)
-	}
-	return all
-}

@@ -264,7 +264,7 @@ func TestAQuietGroupKeepsItsCounts(t *testing.T) {
 	b, free := fake(machine(t, nil))
 	began := time.Unix(1000, 0)
 	postgres := func() uint64 {
-		for w, n := range b.owners.totals() {
+		for w, n := range b.owners.Totals() {
 			if strings.Contains(w.Name, "postgres") {
 				return n[nBytes]
 			}

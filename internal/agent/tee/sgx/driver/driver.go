@@ -17,7 +17,7 @@ import (
 func (w *watch) samples(f *families, now time.Time, clock time.Duration) []sample {
 	live := w.live()
 	all := w.kernel.sum()
-	named := w.owners.totals()
+	named := w.owners.Totals()
 	var list []sample
 	for _, part := range [][]sample{
 		w.machine(f, &all, live), w.instructions(f, &all), w.guests(f, &all),

@@ -99,19 +99,6 @@ func (o *owners) workloadOf(group uint32) *workload.Workload[counts] {
 	return o.Registry.Other() // created since the last refresh of the groups
 }
 
-// totals adds up the groups of each workload.
-func (o *owners) totals() map[*workload.Workload[counts]]*counts {
-	all := map[*workload.Workload[counts]]*counts{}
-	o.Registry.Each(func(w *workload.Workload[counts]) {
-		sum := w.Kept
-		all[w] = &sum
-	})
-	for w := range o.All() {
-		all[w.Workload].add(&w.counts)
-	}
-	return all
-}
-
 // evictions returns the evictions by pair of the workloads that still have a name.
 func (o *owners) evictions(named map[*workload.Workload[counts]]*counts) map[pair]uint64 {
 	all := map[pair]uint64{}

@@ -87,7 +87,7 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 	refreshed(t, o, now)
 	other := func(want uint64, pairs uint64) {
 		t.Helper()
-		totals := o.totals()
+		totals := o.Totals()
 		if n := totals[o.Registry.Other()][nAdded]; n != want {
 			t.Errorf("the folded rest has added %d pages, want %d", n, want)
 		}
@@ -112,7 +112,7 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 	k.uses[2].Count[nAdded] = 31
 	refreshed(t, o, now)
 	other(25, 9)
-	if n := o.totals()[o.Get(2).Workload][nAdded]; n != 6 {
+	if n := o.Totals()[o.Get(2).Workload][nAdded]; n != 6 {
 		t.Errorf("the promoted one has added %d pages, want the 6 since", n)
 	}
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statefile reads and writes a file of the program's own that holds the whole state of a store, such as all
+// silences.
+//
+// It refuses to know what the state is.
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/inputfile"
+)
+
+// File is a file with a state. A file that cannot be parsed is renamed. A file that cannot be read stays, because that may
+// pass: a disk fails, or no more files can be opened. It is read again later. A File is not safe for concurrent use.
+type File[T any] struct {
+	Path  string                  // empty if nothing is stored
+	Most  int64                   // the largest file that is read, in bytes
+	What  string                  // names the state in errors, such as "the silences"
+	Loss  string                  // what follows while it cannot be read, such as "there are none"
+	Parse func([]byte) (T, error) // any invalid part is an error
+
+	unread bool // it could not be read
+}
+
+// Read reads the file, which need not exist. It sets the state only if there is no error.
+func (f *File[T]) Read(state *T) error {
+	f.unread = false
+	if f.Path == "" {
+		return nil
+	}
+	data, err := inputfile.ReadOwn(f.Path, f.Most)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		parsed, failed := f.Parse(data)
+		if err = failed; err == nil {
+			*state = parsed
+			return nil
+		}
+	} else if !inputfile.Refused(err) {
+		f.unread = true
+		return fmt.Errorf("%s cannot be read now, so %s: %w", f.What, f.Loss, err)
+	}
+	return fmt.Errorf("%s cannot be read, so %s; the file is %s: %w", f.What, f.Loss, atomicfile.SetAside(f.Path), err)
+}
+
+// Retry reads a file again that could not be read. It returns nil if there is no such file.
+func (f *File[T]) Retry(state *T) error {
+	if !f.unread {
+		return nil
+	}
+	return f.Read(state)
+}
+
+// Write replaces the file.
+func (f *File[T]) Write(data []byte) error {
+	if f.Path == "" {
+		return nil
+	}
+	return atomicfile.Write(f.Path, data, 0o600)
+}
