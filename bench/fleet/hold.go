@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// crowds are the numbers of clients' requests at once for which the rate of answers is measured.
-var crowds = []int{1, 4, 16, 64, 128}
+// concurrencies are the numbers of clients' requests at once for which the rate of answers is measured.
+var concurrencies = []int{1, 4, 16, 64, 128}
 
 // idle is how many idle connections all clients together try to hold.
 const idle = 600
@@ -46,7 +46,7 @@ func newClients(addresses string) ([]*client, error) {
 			}
 			c.dialer.LocalAddr = &net.TCPAddr{IP: ip}
 		}
-		c.Transport = &http.Transport{DialContext: c.dialer.DialContext, MaxIdleConnsPerHost: slices.Max(crowds)}
+		c.Transport = &http.Transport{DialContext: c.dialer.DialContext, MaxIdleConnsPerHost: slices.Max(concurrencies)}
 		all = append(all, c)
 	}
 	return all, nil
@@ -84,8 +84,8 @@ func (s *server) reportHeld(ctx context.Context, out io.Writer, o options) error
 	}
 	fmt.Fprintf(out, "| query | at once | answered/s | p50 | p99 | refused/s | n | resident |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, kind := range kinds {
-		for _, n := range crowds {
-			a, err := s.crowd(ctx, clients, kind.path, n, o.hold)
+		for _, n := range concurrencies {
+			a, err := s.atOnce(ctx, clients, kind.path, n, o.hold)
 			if err != nil {
 				return err
 			}
@@ -141,7 +141,7 @@ func stillOpen(held []net.Conn) int {
 	return n
 }
 
-// answers are the answers to a crowd.
+// answers are the answers to requests that were sent at once.
 type answers struct {
 	mu      sync.Mutex
 	took    []time.Duration
@@ -173,9 +173,9 @@ func (a *answers) add(took time.Duration, status int, err error) {
 	}
 }
 
-// crowd sends n requests at once, each again as soon as it is answered, for some time. A refused one waits as long as the
+// atOnce sends n requests at once, each again as soon as it is answered, for some time. A refused one waits as long as the
 // server asks for.
-func (s *server) crowd(ctx context.Context, clients []*client, path func() string, n int, d time.Duration) (*answers, error) {
+func (s *server) atOnce(ctx context.Context, clients []*client, path func() string, n int, d time.Duration) (*answers, error) {
 	var all answers
 	var wait sync.WaitGroup
 	began := time.Now()

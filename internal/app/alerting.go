@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/teescope/teescope/docs/runbooks"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/inputfile"
@@ -63,7 +62,7 @@ func (p *program) alerting() (prom.RuleOptions, error) {
 	}
 	o.Hub = notify.New(hub)
 	p.hub = o.Hub
-	p.collectors, p.web.Runbooks = append(p.collectors, o.Hub), runbooks.Files
+	p.collectors = append(p.collectors, o.Hub)
 	return o, nil
 }
 

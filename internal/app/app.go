@@ -22,7 +22,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/teescope/teescope/docs/user"
 	"github.com/teescope/teescope/internal/agent/collector"
 	"github.com/teescope/teescope/internal/agent/collector/build"
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
@@ -35,7 +34,6 @@ import (
 	"github.com/teescope/teescope/internal/lib/supervisor"
 	"github.com/teescope/teescope/internal/lib/systemd"
 	"github.com/teescope/teescope/internal/lib/trim"
-	"github.com/teescope/teescope/internal/server/dashboards"
 	"github.com/teescope/teescope/internal/server/dashboards/own"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/httpapi"
@@ -204,7 +202,7 @@ func (p *program) server() error {
 	p.status, p.stored = db.Status(), true
 	stored := storagealert.New(storagealert.Options{State: p.status.Storage, Hub: evaluated.Hub, Instance: p.host})
 	p.collectors = append(p.collectors, stored)
-	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
+	p.page(db.Handler())
 	p.collectors = append(p.collectors, prom.NewTargets(db))
 	kept := own.New(filepath.Join(c.DataDir, "dashboards.json"), p.Log)
 	pushed := runs.New(runs.Options{Dir: filepath.Join(c.DataDir, prom.RunsDir), Comparer: p.Comparer, Log: p.Log})

@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/teescope/teescope/docs/runbooks"
-	"github.com/teescope/teescope/docs/user"
 	"github.com/teescope/teescope/internal/analysis/query/promapi"
 	"github.com/teescope/teescope/internal/lib/remote"
-	"github.com/teescope/teescope/internal/server/dashboards"
 	"github.com/teescope/teescope/internal/server/elsewhere"
 	"github.com/teescope/teescope/internal/server/findings"
-	"github.com/teescope/teescope/internal/server/httpapi"
 )
 
 // elsewhereWithin is the time limit of a request to another database. The page waits for 20 s.
@@ -31,8 +27,7 @@ func (p *program) elsewhere() error {
 	if err != nil {
 		return fmt.Errorf("query.url: %w", err)
 	}
-	p.web.API, p.web.Page, p.web.Panels, p.web.Families = elsewhere.New(server), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
-	p.web.Runbooks = runbooks.Files
+	p.page(elsewhere.New(server))
 	if !c.Analysis.Enabled {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/service"
-	"github.com/teescope/teescope/internal/server/httpapi"
 )
 
 // Client uses an agent in the same process. The agent ends when the client returns.
@@ -31,13 +30,8 @@ func InProcess(ctx context.Context, o Options, use Client) error {
 
 func (p *program) inProcess(ctx context.Context, use Client) error {
 	p.collectors = slices.DeleteFunc(p.collectors, func(c collector.Collector) bool { return !forTop(c.Name()) })
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", httpapi.Metrics(p.gatherer(), p.Log))
-	mux.Handle("GET /api/top/threads", p.web.Threads)
-	mux.Handle("/api/control", p.web.Control)
-	mux.Handle("/api/control/{id}", p.web.Control)
 	group := service.NewGroup(p.Log, p.services...)
-	group.Add(&inProcessClient{use: use, agent: mux})
+	group.Add(&inProcessClient{use: use, agent: p.routes(p.gatherer())})
 	return group.Run(ctx)
 }
 

@@ -3,12 +3,9 @@
 package arch
 
 import (
-	"go/ast"
-	"go/token"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -145,74 +142,5 @@ func TestSentencesAreTakenApart(t *testing.T) {
 	}
 	if want := []int{3, 4, 7, 6}; !slices.Equal(got, want) {
 		t.Errorf("words of each sentence: %d, want %d", got, want)
-	}
-}
-
-// notPlain are words and phrases that no document uses, with what to write instead.
-var notPlain = map[string]string{
-	`dear(er|est)?`:          "expensive",
-	`reckon\w*`:              "estimate, include",
-	`who(so)?ever`:           "anyone who",
-	`whatever`:               "any, all",
-	`mend(s|ed|ing)?`:        "fix",
-	`are for who`:            "say for whom",
-	`not to be had`:          "cannot be obtained, is not packaged",
-	`as (they|it) should be`: "valid",
-	`of one mind`:            "agree",
-	`is to be (\w+ed)`:       "must be",
-	`nobody else's`:          "say whose",
-	`wants`:                  "needs, requires, takes",
-	`beforehand`:             "before",
-	`thrice|twofold|hence`:   "plain words",
-	`lest`:                   "so that ... does not",
-	`all the same`:           "still",
-}
-
-func TestDocumentsUsePlainWords(t *testing.T) {
-	for phrase, instead := range notPlain {
-		find := regexp.MustCompile(`(?i)\b` + phrase + `\b`)
-		for _, file := range append(documents(t), generatedDocuments...) {
-			for n, line := range strings.Split(read(t, file), "\n") {
-				if found := find.FindString(codeSpan.ReplaceAllString(line, "")); found != "" {
-					t.Errorf("%s:%d: %q: write %q", file, n+1, found, instead)
-				}
-			}
-		}
-	}
-}
-
-// TestTextsOfTheProgramUsePlainWords looks at the comments of all Go files, and at the string literals of the program, which
-// include its messages, its help and the advice of its rules.
-func TestTextsOfTheProgramUsePlainWords(t *testing.T) {
-	find := map[string]*regexp.Regexp{}
-	for phrase := range notPlain {
-		find[phrase] = regexp.MustCompile(`(?i)\b` + phrase + `\b`)
-	}
-	for _, s := range parse(t) {
-		check := func(at token.Pos, text string) {
-			for phrase, instead := range notPlain {
-				if found := find[phrase].FindString(text); found != "" {
-					t.Errorf("%s: %q: write %q", s.set.Position(at), found, instead)
-				}
-			}
-		}
-		for _, group := range s.syntax.Comments {
-			check(group.Pos(), strings.Join(strings.Fields(strings.ReplaceAll(group.Text(), "\n", " ")), " "))
-		}
-		if strings.HasSuffix(s.file, "_test.go") {
-			continue
-		}
-		ast.Inspect(s.syntax, func(n ast.Node) bool {
-			literal, ok := n.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING {
-				return true
-			}
-			text, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(literal.Pos(), text)
-			return true
-		})
 	}
 }

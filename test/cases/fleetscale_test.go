@@ -87,7 +87,7 @@ func (s simulated) judge(tb testing.TB) (r engine.Result, took time.Duration) {
 
 // TestAFleetIsCheap judges a part of the fleet. Time and memory of the whole are in docs/decisions/scale.md.
 func TestAFleetIsCheap(t *testing.T) {
-	s := simulated{crowd(t, fleetWorkloads), 10}
+	s := simulated{busyMachine(t, fleetWorkloads), 10}
 	before := heap()
 	best := time.Hour
 	var r engine.Result
@@ -113,7 +113,7 @@ func TestAFleetIsCheap(t *testing.T) {
 
 // BenchmarkFleet judges 1,000 machines of 60 workloads.
 func BenchmarkFleet(b *testing.B) {
-	s := simulated{crowd(b, fleetWorkloads), fleetMachines}
+	s := simulated{busyMachine(b, fleetWorkloads), fleetMachines}
 	for b.Loop() {
 		r, took := s.judge(b)
 		b.ReportMetric(took.Seconds(), "cpu-s/op")

@@ -147,7 +147,7 @@ func TestCounterResets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.onlyRight(t, "with counters that begin anew", r, c.whole(t))
+		c.onlyRight(t, "with counters that begin again", r, c.whole(t))
 		if !slices.ContainsFunc(r.Findings, func(f analysis.Finding) bool { return f.Rule == c.Want.Rule }) {
 			t.Errorf("%s, with counter resets: %s was not found", c.file, c.Want.Rule)
 		}

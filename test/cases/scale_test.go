@@ -31,8 +31,8 @@ var calls = []string{
 	"wait4", "fsync", "nanosleep", "madvise", "getdents64", "fcntl", "sendmsg", "recvmsg",
 }
 
-// crowd is a machine with many busy workloads in enclaves and all metrics that rules read.
-func crowd(tb testing.TB, workloads int) *prom.Source {
+// busyMachine is a machine with many busy workloads in enclaves and all metrics that rules read.
+func busyMachine(tb testing.TB, workloads int) *prom.Source {
 	tb.Helper()
 	ours := debug.SetGCPercent(100) // what the analysis costs here is what it costs the product
 	tb.Cleanup(func() { debug.SetGCPercent(ours) })
@@ -123,7 +123,7 @@ func heap() uint64 {
 
 // TestAnalysisIsCheap takes the best of five runs, because other processes evict its data from the caches.
 func TestAnalysisIsCheap(t *testing.T) {
-	source := crowd(t, workloads)
+	source := busyMachine(t, workloads)
 	before := heap()
 	best := time.Hour
 	var r engine.Result
@@ -156,7 +156,7 @@ func TestAnalysisIsCheap(t *testing.T) {
 }
 
 func BenchmarkAnalysis(b *testing.B) {
-	source := crowd(b, workloads)
+	source := busyMachine(b, workloads)
 	b.ReportAllocs()
 	for b.Loop() {
 		analyse(b, source)

@@ -98,7 +98,7 @@ func TestProcessesThatNeverAnswer(t *testing.T) {
 	b.endsSoon(t)
 }
 
-// ungrouped moves a process out of all control groups. Only a few processes of each group are read in vain.
+// ungrouped moves a process out of all control groups. Only a few processes of each group are read without a result.
 func ungrouped(t *testing.T, pid int) {
 	t.Helper()
 	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")

@@ -67,8 +67,8 @@ func (r *refusals) ask(ctx context.Context, address string) {
 
 // There are more slow queries than can be answered. The server refuses the excess at once with advice, and the health
 // check, the exposition and the scrapes continue.
-func TestCrowdOfSlowQueries(t *testing.T) {
-	const crowd, running, waiting = 100, 4, 64
+func TestMoreSlowQueriesThanCanBeAnswered(t *testing.T) {
+	const requests, running, waiting = 100, 4, 64
 	target := httptest.NewServer(body(func(w io.Writer) {
 		for i := range 200 {
 			fmt.Fprintf(w, "slow{i=\"%d\"} %d\n", i, i)
@@ -89,13 +89,13 @@ func TestCrowdOfSlowQueries(t *testing.T) {
 	defer cancel()
 	answers := &refusals{statuses: map[int]int{}}
 	var all sync.WaitGroup
-	for range crowd {
+	for range requests {
 		all.Go(func() { answers.ask(ctx, address) })
 	}
 	eventually(t, testLimit, "the excess queries to be refused", func() error {
 		answers.mu.Lock()
 		defer answers.mu.Unlock()
-		if n := answers.statuses[http.StatusServiceUnavailable]; n < crowd-running-waiting {
+		if n := answers.statuses[http.StatusServiceUnavailable]; n < requests-running-waiting {
 			return fmt.Errorf("%d are", n)
 		}
 		return nil
@@ -116,8 +116,8 @@ func TestCrowdOfSlowQueries(t *testing.T) {
 	if n := len(answers.wrong); n > 0 {
 		t.Errorf("%d refusals have no advice, the first is %s", n, answers.wrong[0])
 	}
-	if n := answers.statuses[http.StatusServiceUnavailable]; n > crowd-running {
-		t.Errorf("%d of %d were refused", n, crowd)
+	if n := answers.statuses[http.StatusServiceUnavailable]; n > requests-running {
+		t.Errorf("%d of %d were refused", n, requests)
 	}
 	if worst > 3*time.Second {
 		t.Errorf("health and metrics took %s", worst)

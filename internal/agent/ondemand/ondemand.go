@@ -120,7 +120,7 @@ func (c *Control) add(one change, rule string, length time.Duration) (change, er
 	c.mu.Lock()
 	now := time.Now()
 	one.begin, one.end = now, now.Add(length)
-	err := c.room(now)
+	err := c.refusal(now)
 	if err == nil {
 		c.on, c.begun = append(c.on, one), append(c.begun, now)
 		c.counts[counted{one.kind, begun}]++
@@ -135,8 +135,8 @@ func (c *Control) add(one change, rule string, length time.Duration) (change, er
 	return one, nil
 }
 
-// room returns why no further change can begin now, or nil. The caller holds the lock.
-func (c *Control) room(now time.Time) error {
+// refusal returns why no further change can begin now, or nil. The caller holds the lock.
+func (c *Control) refusal(now time.Time) error {
 	for len(c.begun) > 0 && now.Sub(c.begun[0]) >= time.Minute {
 		c.begun = c.begun[1:]
 	}

@@ -2,7 +2,7 @@
 /*
  * Stacks of events, in place of those of the clock: system calls with their time, waiting for something else than a CPU
  * and for a CPU, and calls of functions. Each event is taken with the same probability, so what is counted is a sample of
- * the events, whatever pattern they have.
+ * the events, also if they have a pattern.
  */
 #ifndef TEESCOPE_EVENTS_H
 #define TEESCOPE_EVENTS_H

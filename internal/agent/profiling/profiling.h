@@ -13,7 +13,7 @@ enum limits {
 	GENERATIONS = 2, /* one is counted into while the other is read */
 	TALLY_ROW = 8,	 /* places for the tallies of a CPU: one cache line */
 	IGNORED =
-		16384, /* processes that shall not be sampled; a forgotten one is sampled, and ignored again */
+		16384, /* processes that are not sampled; a forgotten one is sampled, and ignored again */
 	BEGUN = 16384, /* threads in a sampled call or wait */
 	TABLES_SEEN = 256,
 	MAPPINGS = 128,	  /* of code of a process that is unwound */
@@ -63,7 +63,7 @@ struct sample_count {
 	u64 events; /* of the counter that samples: nanoseconds, or cycles; nanoseconds that a call or a wait took */
 };
 
-/* A process that shall not be sampled. */
+/* A process that is not sampled. */
 struct process_key {
 	u64 start;
 	u64 image;

@@ -6,7 +6,7 @@
 #ifndef TEESCOPE_UNWIND_H
 #define TEESCOPE_UNWIND_H
 
-/* Whether the kernel has bpf_loop, and stacks shall be unwound. */
+/* Whether the kernel has bpf_loop, and whether stacks are unwound. */
 const volatile bool unwinds = false;
 
 /* The rows of all files: see Row in unwind/frames.go. */

@@ -130,11 +130,11 @@ func (g *Governor) Want(timing, watching bool, budget float64) Level {
 		if l == Off { // only Decide stops
 			break
 		}
-		room := g.headroom()
+		left := g.headroom()
 		if g.Level = l; g.Cost(l) > before {
-			room *= headroomToStepUp
+			left *= headroomToStepUp
 		}
-		if g.Cost(l) <= room {
+		if g.Cost(l) <= left {
 			break
 		}
 	}

@@ -16,9 +16,9 @@ import (
 const (
 	// mostProblems bounds the problems of an evaluation.
 	mostProblems = 1000
-	// turn is the part of all machines by which the first one moves every minute. Over n minutes the first machines
+	// rotation is the part of all machines by which the first one moves every minute. Over n minutes the first machines
 	// are spread evenly for any n, because it is the golden ratio.
-	turn = 0.6180339887
+	rotation = 0.6180339887
 	// machinesAtOnce bounds the CPUs and the memory of an evaluation.
 	machinesAtOnce = 2
 )
@@ -85,9 +85,9 @@ func (q *inquiry) evaluate(rules []Rule) Result {
 }
 
 // judgeEach judges machines, two at a time, until the time is over. It starts at another machine every minute, so that each
-// has its turn.
+// is judged at some time.
 func (q *inquiry) judgeEach(hosts []host, rules []Rule, all *gathering) {
-	_, first := math.Modf(turn * float64(q.At.Unix()/60))
+	_, first := math.Modf(rotation * float64(q.At.Unix()/60))
 	start := int(first * float64(len(hosts)))
 	parts := make([]chan *part, len(hosts)) // in turn
 	for i := range parts {

@@ -62,7 +62,7 @@ func (s *stops) close() {
 	close(s.signals)
 }
 
-// stopped reports whether the recording shall end.
+// stopped reports whether the recording must end.
 func (s *stops) stopped() bool {
 	select {
 	case <-s.first:

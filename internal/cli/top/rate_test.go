@@ -59,9 +59,9 @@ func TestCountersThatBeginAnew(t *testing.T) {
 	}{
 		{"all goes on", both("10", "10", "1000"), both("20", "20", "1000"), false, true},
 		{"the clock moves", both("10", "10", "1000"), both("20", "20", "1001"), false, true},
-		{"one workload begins anew", both("10", "10", "1000"), both("2", "20", "1000"), false, false},
-		{"the agent begins anew", both("10", "10", "1000"), both("20", "20", "1100"), true, false},
-		{"the agent begins anew and does not say so", both("10", "10", "0"), both("20", "5", "0"), true, false},
+		{"one workload begins again", both("10", "10", "1000"), both("2", "20", "1000"), false, false},
+		{"the agent begins again", both("10", "10", "1000"), both("20", "20", "1100"), true, false},
+		{"the agent begins again and does not say so", both("10", "10", "0"), both("20", "5", "0"), true, false},
 	} {
 		table := compare(exposed(t, recorded, tt.before...), exposed(t, recorded.Add(time.Second), tt.after...))
 		if a := rowOf(t, table, "a"); table.Restarted != tt.restarted || known(a.Calls) != tt.known || a.Calls < 0 {

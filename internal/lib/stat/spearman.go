@@ -81,23 +81,23 @@ func permutations(a, b []int) float64 {
 	seen := max(sum-middle, middle-sum)
 	b = slices.Clone(b)
 	strong, all := 1, 1
-	turns := make([]int, n)
+	swaps := make([]int, n)
 	for i := 1; i < n; {
-		if turns[i] >= i {
-			turns[i] = 0
+		if swaps[i] >= i {
+			swaps[i] = 0
 			i++
 			continue
 		}
 		from := 0
 		if i%2 == 1 {
-			from = turns[i]
+			from = swaps[i]
 		}
 		sum += (a[from] - a[i]) * (b[i] - b[from])
 		b[from], b[i] = b[i], b[from]
 		if all++; max(sum-middle, middle-sum) >= seen {
 			strong++
 		}
-		turns[i]++
+		swaps[i]++
 		i = 1
 	}
 	return float64(strong) / float64(all)

@@ -121,12 +121,12 @@ func (g *gate) delayedUntilNow(client string) {
 // punish refuses a request after a while. Meanwhile its connection may be closed for a new one.
 func (g *gate) punish(w http.ResponseWriter, r *http.Request, conn *connection) {
 	g.mu.Lock()
-	crowded := g.penalties >= maxPenalties
-	if !crowded {
+	full := g.penalties >= maxPenalties
+	if !full {
 		g.penalties++
 	}
 	g.mu.Unlock()
-	if crowded {
+	if full {
 		panic(http.ErrAbortHandler) // closes the connection
 	}
 	conn.add(-1, 0)

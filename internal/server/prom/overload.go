@@ -38,8 +38,8 @@ type concurrencyLimiter struct {
 
 // waiter is a request that waits. Its channel receives whether it may run.
 type waiter struct {
-	client string
-	turn   chan bool // has room for one value
+	client  string
+	decided chan bool // holds one value
 }
 
 func newConcurrencyLimiter(next http.Handler, running int) *concurrencyLimiter {
@@ -68,7 +68,7 @@ func (c *concurrencyLimiter) enter(r *http.Request, client string) bool {
 	timeout := time.NewTimer(c.patience)
 	defer timeout.Stop()
 	select {
-	case run := <-me.turn:
+	case run := <-me.decided:
 		return run
 	case <-timeout.C:
 	case <-r.Context().Done():
@@ -79,14 +79,14 @@ func (c *concurrencyLimiter) enter(r *http.Request, client string) bool {
 		c.queue = slices.Delete(c.queue, i, i+1)
 		return false
 	}
-	return <-me.turn // it was decided meanwhile
+	return <-me.decided // it was decided meanwhile
 }
 
 // ask enqueues a request, which may run at once. It returns nil when the queue is full.
 func (c *concurrencyLimiter) ask(client string) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	me := &waiter{client: client, turn: make(chan bool, 1)}
+	me := &waiter{client: client, decided: make(chan bool, 1)}
 	c.queue = append(c.queue, me)
 	c.start()
 	if len(c.queue) <= maxWaiting {
@@ -100,7 +100,7 @@ func (c *concurrencyLimiter) ask(client string) *waiter {
 	for i, w := range slices.Backward(c.queue) {
 		if w.client == most {
 			c.queue = slices.Delete(c.queue, i, i+1)
-			w.turn <- false
+			w.decided <- false
 			break
 		}
 	}
@@ -153,7 +153,7 @@ func (c *concurrencyLimiter) start() {
 		w := c.queue[next]
 		c.queue = slices.Delete(c.queue, next, next+1)
 		c.running[w.client]++
-		w.turn <- true
+		w.decided <- true
 	}
 }
 

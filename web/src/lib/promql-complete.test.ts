@@ -35,7 +35,7 @@ describe("placeOf", () => {
     expect(placeOf(...at(marked))).toMatchObject(want);
   });
 
-  it("ends on whatever it is given", () => {
+  it("ends for any input", () => {
     for (const text of ["}}}", "]])", '"', "x{a=", "((((", "{{{{", "`\\", "ü{ä=\"", "\u0000", "[5", "#"]) {
       for (let cursor = 0; cursor <= text.length; cursor++) expect(placeOf(text, cursor).from).toBeLessThanOrEqual(cursor);
     }

@@ -6,7 +6,7 @@ import { inAll } from "./mapping";
 describe("the mapping of filters to workloads", () => {
   const filters = [{ kind: "pod", text: "shop", regex: false }] as const;
 
-  it("is asked for anew where the filters or the time are others", () => {
+  it("is asked for again where the filters or the time are others", () => {
     expect(mappingKey({ filters: [{ kind: "node", text: "h:1", regex: false }], range: "5m" })).toBe("");
     const keys = [
       mappingKey({ filters, range: "5m" }),

@@ -36,7 +36,7 @@ type busiest struct {
 	clock  func() time.Duration // time since boot
 	looked time.Duration        // time of the last look; 0 before the first
 	ran    map[*workload.Workload[counts]]uint64
-	crowds map[*workload.Workload[counts]]crowd
+	lists  map[*workload.Workload[counts]]watchlist
 	ratios map[*workload.Workload[counts]]float64
 	until  time.Duration // end of the present look
 	window time.Duration // time between the previous look and the present one
@@ -50,8 +50,8 @@ type busy struct {
 	pids    []int // in ascending order
 }
 
-// crowd is what a look has left of a workload.
-type crowd struct {
+// watchlist are the threads of a workload that the next look reads first.
+type watchlist struct {
 	followed []reading // those that ran longest first
 	last     thread    // the last thread that became one of them
 }
@@ -109,8 +109,8 @@ func (b *busiest) plan(k *kernelSide, s *slots, m *members) (all []*busy, due bo
 // look reads the threads of busy workloads. Each gets the same number of threads, except that those with fewer threads
 // leave the rest to the others.
 func (b *busiest) look(all []*busy) {
-	before := b.crowds
-	b.crowds, b.ratios = map[*workload.Workload[counts]]crowd{}, map[*workload.Workload[counts]]float64{}
+	before := b.lists
+	b.lists, b.ratios = map[*workload.Workload[counts]]watchlist{}, map[*workload.Workload[counts]]float64{}
 	b.until = b.clock() + maxLook
 	slices.SortFunc(all, func(x, y *busy) int { return cmp.Compare(x.threads, y.threads) })
 	left := maxFollowed
@@ -119,7 +119,7 @@ func (b *busiest) look(all []*busy) {
 		w.pids = slices.Compact(w.pids)
 		c, ratio, certain := b.of(w, before[w.of], left/(len(all)-i))
 		left -= len(c.followed)
-		b.crowds[w.of] = c
+		b.lists[w.of] = c
 		if certain {
 			b.ratios[w.of] = min(ratio, 1)
 		}
@@ -127,7 +127,7 @@ func (b *busiest) look(all []*busy) {
 }
 
 // of returns the ratio of the busiest thread of one workload, and whether it is certain.
-func (b *busiest) of(w *busy, c crowd, most int) (next crowd, ratio float64, certain bool) {
+func (b *busiest) of(w *busy, c watchlist, most int) (next watchlist, ratio float64, certain bool) {
 	rest := w.cpus // what no thread that was read has used
 	next.last = c.last
 	read := func(t thread, was *reading) {
@@ -155,9 +155,9 @@ func (b *busiest) of(w *busy, c crowd, most int) (next crowd, ratio float64, cer
 	return next, ratio, ratio > 0 && ratio >= rest
 }
 
-// others returns threads that are not followed, beginning after the last one that was added. So each thread has its turn
-// when there are more than can be followed.
-func (b *busiest) others(pids []int, c *crowd, most int) (found []thread) {
+// others returns threads that are not followed, beginning after the last one that was added. So each thread is read
+// at some time if there are more than can be followed.
+func (b *busiest) others(pids []int, c *watchlist, most int) (found []thread) {
 	followed := make(map[thread]bool, len(c.followed))
 	for _, r := range c.followed {
 		followed[r.thread] = true

@@ -164,7 +164,7 @@ func TestTheBusiestOfTenThousandThreadsIsFound(t *testing.T) {
 	for look := range time.Duration(2 * threads / (maxFollowed / 4)) {
 		l.write(7, threads, 10*second, look*5*second)
 		l.look(5*second, 5*second, 7)
-		if n := len(l.b.crowds[l.of].followed); n > maxFollowed {
+		if n := len(l.b.lists[l.of].followed); n > maxFollowed {
 			t.Fatalf("%d threads are followed", n)
 		}
 		if _, found := l.b.ratios[l.of]; found {
@@ -198,7 +198,7 @@ func TestWorkloadsShareTheFollowedThreads(t *testing.T) {
 	l.b.look(all)
 	followed := map[int]int{}
 	for _, w := range all {
-		followed[w.pids[0]] = len(l.b.crowds[w.of].followed)
+		followed[w.pids[0]] = len(l.b.lists[w.of].followed)
 	}
 	if followed[9] != 1 || followed[7]+followed[8] != maxFollowed-1 || followed[7] < maxFollowed/2-1 || followed[8] < maxFollowed/2-1 {
 		t.Errorf("%v threads are followed", followed)
@@ -212,7 +212,7 @@ func TestALookEnds(t *testing.T) {
 	}
 	l.b.clock = func() time.Duration { l.now += maxLook / 10; return l.now }
 	l.look(5*second, second, 7)
-	if n := len(l.b.crowds[l.of].followed); n == 0 || n > 10 {
+	if n := len(l.b.lists[l.of].followed); n == 0 || n > 10 {
 		t.Errorf("%d threads are read", n)
 	}
 	l.want(-1)

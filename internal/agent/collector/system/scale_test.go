@@ -244,7 +244,7 @@ func BenchmarkLook(b *testing.B) {
 				used += threadTime() - began
 			}
 			b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-us/op")
-			b.ReportMetric(float64(len(l.crowds[w.of].followed)), "threads")
+			b.ReportMetric(float64(len(l.lists[w.of].followed)), "threads")
 		})
 	}
 }

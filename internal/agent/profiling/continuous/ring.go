@@ -25,7 +25,7 @@ type waiting struct {
 	data   []byte
 }
 
-// ring keeps the last profiles. Its name changes with each start of the agent, which counts them anew.
+// ring keeps the last profiles. Its name changes with each start of the agent, which counts them from one again.
 type ring struct {
 	name string
 

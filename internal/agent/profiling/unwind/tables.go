@@ -55,7 +55,7 @@ func (t *Tables) Add(p *symbol.Process) error {
 		return nil
 	}
 	t.looks[p.Process] = p.Looks()
-	if p.Mappings() > profiling.MaxMappings { // and their files shall not be opened
+	if p.Mappings() > profiling.MaxMappings { // and their files must not be opened
 		t.full = true
 		return nil
 	}
@@ -84,7 +84,7 @@ const maxPrograms = 4096
 // earned is the time for sections that each Prune gives back.
 const earned = 100 * time.Millisecond
 
-// Prune removes the tables of processes, and makes all tables anew when they are nearly full: rows of files that nobody runs any
+// Prune removes the tables of processes, and makes all tables again when they are nearly full: rows of files that nobody runs any
 // more stay until then.
 func (t *Tables) Prune(gone []profiling.Process) error {
 	t.spent = max(t.spent-earned, 0)

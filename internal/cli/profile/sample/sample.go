@@ -306,5 +306,5 @@ func (r *run) nothing() error {
 	case len(r.Command) > 0:
 		what = "the command did not use a CPU long enough: record for longer, or with a higher --frequency"
 	}
-	return fmt.Errorf("no sample was taken of what shall be recorded (%d of other processes, %d of idle CPUs): %s", t.Taken, t.Idle, what)
+	return fmt.Errorf("no sample was taken of what is recorded (%d of other processes, %d of idle CPUs): %s", t.Taken, t.Idle, what)
 }

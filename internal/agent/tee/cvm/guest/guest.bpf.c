@@ -134,7 +134,7 @@ SEC("fexit/swiotlb_map") int bounced(u64 *ctx)
 		direction = BOTH;
 	}
 	add_machine((class * DIRECTIONS + direction) * BOUNCES, size, failed);
-	/* Packets are mapped in interrupts, whatever process they interrupt. */
+	/* Packets are mapped in interrupts of any process. */
 	if (class == NETWORK || BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		return 0;
 	add_group(group_of_current(BPF_CORE_READ(task, group_leader)), class * BOUNCES, size,

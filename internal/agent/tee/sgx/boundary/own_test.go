@@ -39,7 +39,7 @@ func TestEntriesOfARuntimeWithItsOwnENCLUAreCounted(t *testing.T) {
 					of("eenter", name): 50 * times, of("eexit", name): 50 * times, of("aex", name): 7 * times,
 				})
 			}
-			p.do(t, "1 1 4") // the same program begins anew
+			p.do(t, "1 1 4") // the same program begins again
 			look(t, b)
 			before = scrape(t, b)
 			p.do(t, "30 20 1")

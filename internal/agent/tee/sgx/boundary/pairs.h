@@ -3,7 +3,7 @@
  *
  * A call is known by its stack pointer. An ECALL below the stack pointer of the thread's ECALL is made by an OCALL. Calls
  * in it are not followed: at most one ECALL of a thread is. All that is kept of a thread is forgotten when the timing of
- * one of the files begins anew, because calls may have been missed in between. */
+ * one of the files begins again, because calls may have been missed in between. */
 #ifndef TEESCOPE_BOUNDARY_PAIRS_H
 #define TEESCOPE_BOUNDARY_PAIRS_H
 

@@ -109,7 +109,7 @@ func TestEveryWayCountsExactly(t *testing.T) {
 				t.Errorf("%+v", all)
 			}
 			if faults, busy := all.Count[nFaults], all.Count[nFaultsBusy]; faults < all.Count[nLoadedBack]-secs+busy {
-				t.Errorf("%d faults, %d of them in vain, for %d pages that were loaded back", faults, busy, all.Count[nLoadedBack])
+				t.Errorf("%d faults, %d of them without a page, for %d pages that were loaded back", faults, busy, all.Count[nLoadedBack])
 			}
 		})
 	}

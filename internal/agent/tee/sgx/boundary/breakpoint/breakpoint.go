@@ -41,7 +41,7 @@ type Find func(tgid uint32) (Found, error)
 // Found are ENCLUs of a process.
 type Found struct {
 	Addresses []uint64 // in its memory
-	Doubt     error    // why there may be others
+	Missing   error    // why there may be others
 }
 
 // door is a kind of ENCLU, with its part of the kernel side.
@@ -180,7 +180,7 @@ func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
 	}
 	found, err := b.Find(p.TGID)
 	if err == nil && len(found.Addresses) == 0 {
-		err = found.Doubt
+		err = found.Missing
 	}
 	if err != nil || len(found.Addresses) == 0 {
 		return nil, err
@@ -188,8 +188,8 @@ func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
 	if err := b.begin(); err != nil {
 		return nil, err
 	}
-	if found.Doubt != nil {
-		b.file.Reason = bpf.Reason(found.Doubt)
+	if found.Missing != nil {
+		b.file.Reason = bpf.Reason(found.Missing)
 	}
 	t, err := b.set(p.TGID, found.Addresses, p.Workload)
 	if err != nil && len(b.trees) == 0 { // if no other process has any, there is nothing to switch until the next gets some

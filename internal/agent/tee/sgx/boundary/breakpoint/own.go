@@ -95,10 +95,10 @@ func (s *Search) Find(tgid uint32) (Found, error) {
 		case ofReading(err): // the rest may be slow too, and the file would be read again before it
 			return Found{}, fmt.Errorf("searching %s for ENCLU: %w", text.Label(name), err)
 		case err != nil:
-			found.Doubt = fmt.Errorf("%s is not searched for ENCLU: %w", text.Label(name), err)
+			found.Missing = fmt.Errorf("%s is not searched for ENCLU: %w", text.Label(name), err)
 			continue
-		case of.Doubtful > 0:
-			found.Doubt = fmt.Errorf("%s: %d places may be ENCLU or data and are left out", text.Label(name), of.Doubtful)
+		case of.Uncertain > 0:
+			found.Missing = fmt.Errorf("%s: %d places may be ENCLU or data and are left out", text.Label(name), of.Uncertain)
 		}
 		for _, m := range files[part] {
 			for _, offset := range of.Offsets {

@@ -29,8 +29,8 @@ var ErrTooMuchCode = errors.New("the file has too much code to search for ENCLU"
 
 // ENCLUs are the places in a file that have the bytes of ENCLU.
 type ENCLUs struct {
-	Offsets  []uint64 // in the file, of those that are this instruction
-	Doubtful int      // places of which it is not certain
+	Offsets   []uint64 // in the file, of those that are this instruction
+	Uncertain int      // places of which it is not certain
 }
 
 // verdict is what is known of a place: whether an instruction begins there.
@@ -84,7 +84,7 @@ func (p *Program) ENCLUs(most uint64) (found ENCLUs, err error) {
 		case begins:
 			found.Offsets = append(found.Offsets, all[i].offset)
 		case unknown:
-			found.Doubtful++
+			found.Uncertain++
 		}
 	}
 	return found, nil

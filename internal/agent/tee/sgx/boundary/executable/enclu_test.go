@@ -51,14 +51,14 @@ func TestOnlyInstructionsAreFound(t *testing.T) {
 	if err != nil || len(want) != 2 {
 		t.Fatalf("%d, %v", want, err)
 	}
-	if found, err := p.ENCLUs(1 << 20); err != nil || !slices.Equal(found.Offsets, want) || found.Doubtful != 0 {
+	if found, err := p.ENCLUs(1 << 20); err != nil || !slices.Equal(found.Offsets, want) || found.Uncertain != 0 {
 		t.Errorf("%+v, %v; want %d", found, err, want)
 	}
 	// Without symbols data cannot always be told from code. Nothing that is found may be in the middle of an instruction.
 	stripped := boundarytest.Build(t, filepath.Join(dir, "stripped"), boundarytest.Source("doorway.c"), "-DOWN", "-lpthread", "-s")
 	p, _ = open(t, stripped)
 	found, err := p.ENCLUs(1 << 20)
-	if err != nil || !slices.Contains(found.Offsets, want[0]) || !slices.Contains(found.Offsets, want[1]) || len(found.Offsets)+found.Doubtful > 3 {
+	if err != nil || !slices.Contains(found.Offsets, want[0]) || !slices.Contains(found.Offsets, want[1]) || len(found.Offsets)+found.Uncertain > 3 {
 		t.Errorf("without symbols: %+v, %v; want %d", found, err, want)
 	}
 	if _, err := p.ENCLUs(16); err == nil {
@@ -73,7 +73,7 @@ func TestPlacesThatNoDecodingReachesAreLeftOut(t *testing.T) {
 	p := &Program{file: bytes.NewReader(data), segments: []elf.Prog64{{
 		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Filesz: uint64(len(data)), Vaddr: 1 << 20,
 	}}}
-	if found, err := p.ENCLUs(1 << 20); err != nil || len(found.Offsets) != 0 || found.Doubtful != 1 {
+	if found, err := p.ENCLUs(1 << 20); err != nil || len(found.Offsets) != 0 || found.Uncertain != 1 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	for i := range 100 {

@@ -36,8 +36,8 @@ func TestPlacesOfRealCode(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s takes a probe at %#x", fn.Name, where.Offset)
 			}
-		case "cheap", "dear":
-			if err != nil || where.Stepped != (kind == "dear") {
+		case "cheap", "slow":
+			if err != nil || where.Stepped != (kind == "slow") {
 				t.Errorf("%s: stepped %v, %v", fn.Name, where.Stepped, err)
 			}
 		default:

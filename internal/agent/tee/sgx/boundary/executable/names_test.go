@@ -126,7 +126,7 @@ func FuzzNames(f *testing.F) {
 					t.Errorf("there is no ENCLU at %d", at)
 				}
 			}
-			if len(found.Offsets)+found.Doubtful > maxENCLUs {
+			if len(found.Offsets)+found.Uncertain > maxENCLUs {
 				t.Errorf("%d places", len(found.Offsets))
 			}
 		}

@@ -22,16 +22,16 @@
 	DO(cheap_nop, "nop")                                                                       \
 	DO(cheap_jump, "jmp 1f\n1:")                                                               \
 	DO(cheap_call, "call 1f\njmp 2f\n1: ret\n2:")                                              \
-	DO(dear_sub, "sub $24, %rsp\nadd $24, %rsp")                                               \
-	DO(dear_mov, "mov %rdi, %rax")                                                             \
-	DO(dear_endbr_mov, "endbr64\nmov %rdi, %rax")                                              \
-	DO(dear_lea, "lea 1f(%rip), %rdx\n1:")                                                     \
-	DO(dear_load, "mov 1f(%rip), %rax\n1:")                                                    \
-	DO(dear_xor, "xor %eax, %eax")                                                             \
-	DO(dear_test, "test %rdi, %rdi")                                                           \
-	DO(dear_return, "ret")                                                                     \
-	DO(dear_push_immediate, "push $1\npop %rax")                                               \
-	DO(dear_string, "mov $0, %ecx\nrep stosb")
+	DO(slow_sub, "sub $24, %rsp\nadd $24, %rsp")                                               \
+	DO(slow_mov, "mov %rdi, %rax")                                                             \
+	DO(slow_endbr_mov, "endbr64\nmov %rdi, %rax")                                              \
+	DO(slow_lea, "lea 1f(%rip), %rdx\n1:")                                                     \
+	DO(slow_load, "mov 1f(%rip), %rax\n1:")                                                    \
+	DO(slow_xor, "xor %eax, %eax")                                                             \
+	DO(slow_test, "test %rdi, %rdi")                                                           \
+	DO(slow_return, "ret")                                                                     \
+	DO(slow_push_immediate, "push $1\npop %rax")                                               \
+	DO(slow_string, "mov $0, %ecx\nrep stosb")
 
 #define UNSAFE(DO)                                                                                 \
 	DO(refused_lock, "lock incq (%rsp)")                                                       \

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// notPlain are words and phrases that no document uses, with what to write instead.
+var notPlain = map[string]string{
+	`dear(er|est)?`:          "expensive",
+	`reckon\w*`:              "estimate, include",
+	`who(so)?ever`:           "anyone who",
+	`whatever`:               "any, all",
+	`mend(s|ed|ing)?`:        "fix",
+	`are for who`:            "say for whom",
+	`not to be had`:          "cannot be obtained, is not packaged",
+	`as (they|it) should be`: "valid",
+	`of one mind`:            "agree",
+	`is to be (\w+ed)`:       "must be",
+	`nobody else's`:          "say whose",
+	`wants`:                  "needs, requires, takes",
+	`beforehand`:             "before",
+	`thrice|twofold|hence`:   "plain words",
+	`lest`:                   "so that ... does not",
+	`all the same`:           "still",
+	`anew`:                   "again",
+	`in vain`:                "without a result",
+	`shall`:                  "must, is",
+}
+
+// anyNotPlain finds each of them in one pass.
+var anyNotPlain = regexp.MustCompile(`(?i)\b(` + strings.Join(slices.Sorted(maps.Keys(notPlain)), "|") + `)\b`)
+
+// plain reports the first word of a text that is not plain.
+func plain(t *testing.T, at func() string, text string) {
+	t.Helper()
+	found := anyNotPlain.FindString(text)
+	if found == "" {
+		return
+	}
+	for phrase, instead := range notPlain {
+		if regexp.MustCompile(`(?i)^(` + phrase + `)$`).MatchString(found) {
+			t.Errorf("%s: %q: write %q", at(), found, instead)
+		}
+	}
+}
+
+func TestDocumentsUsePlainWords(t *testing.T) {
+	for _, file := range append(documents(t), generatedDocuments...) {
+		for n, line := range strings.Split(read(t, file), "\n") {
+			plain(t, func() string { return file + ":" + strconv.Itoa(n+1) }, codeSpan.ReplaceAllString(line, ""))
+		}
+	}
+}
+
+// TestOtherSourcesUsePlainWords looks at the whole text of sources that are not Go: eBPF programs, the page, rules, scripts.
+func TestOtherSourcesUsePlainWords(t *testing.T) {
+	seen := 0
+	for _, file := range walk(t) {
+		text := path.Ext(file) == ".yaml" && !strings.Contains(file, "/testdata/") || path.Ext(file) == ".py" || path.Base(file) == "Makefile"
+		if path.Ext(file) == ".go" || !text && !handWritten(t, file) {
+			continue
+		}
+		seen++
+		for n, line := range strings.Split(read(t, file), "\n") {
+			plain(t, func() string { return file + ":" + strconv.Itoa(n+1) }, line)
+		}
+	}
+	if seen < 100 {
+		t.Errorf("found %d sources", seen)
+	}
+}
+
+// TestTextsOfTheProgramUsePlainWords looks at the comments and string literals of all Go files, which include the messages
+// of the program, its help and the advice of its rules.
+func TestTextsOfTheProgramUsePlainWords(t *testing.T) {
+	for _, s := range parse(t) {
+		check := func(at token.Pos, text string) {
+			plain(t, func() string { return s.set.Position(at).String() }, text)
+		}
+		for _, group := range s.syntax.Comments {
+			check(group.Pos(), strings.Join(strings.Fields(group.Text()), " "))
+		}
+		if s.file == "test/arch/words_test.go" { // it has the phrases
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(literal.Pos(), text)
+			return true
+		})
+	}
+}
