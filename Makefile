@@ -42,7 +42,7 @@ LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/lib/syscalls/table.go docs/dev/probe-cost.md \
-	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards deploy/helm/teescope/files docs/user/metrics.md docs/user/cli.md docs/user/advisor.md
+	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards deploy/helm/teescope/files docs/user/metrics.md docs/user/cli.md docs/user/advisor.md docs/user/thresholds.md
 
 .PHONY: help
 help: ## list the targets
@@ -121,7 +121,7 @@ generate-chart: generate-dashboards ## copy the dashboards and rules into the He
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects
 	$(GO) run ./bench/probecost docs/dev/probe-cost.md
 
-generate-docs: build ## write docs/user/metrics.md, docs/user/cli.md and docs/user/advisor.md
+generate-docs: build ## write docs/user/metrics.md, docs/user/cli.md, docs/user/advisor.md and docs/user/thresholds.md
 	$(GO) run ./docs/gen -bin $(BIN)
 
 check-generated: ## write all generated files again and fail when one differs from what is committed

@@ -9,6 +9,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/advise/rules"
+	diagnosis "github.com/teescope/teescope/internal/analysis/rules"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
@@ -51,6 +52,17 @@ func TestAdviceRulesDocumentIsUpToDate(t *testing.T) {
 	}
 	if string(adviceRules(rules.All(), manifest.Successors())) != string(committed) {
 		t.Error("docs/user/advisor.md is not what the rules give: run make generate-docs")
+	}
+}
+
+// The committed table of thresholds must match the rules.
+func TestThresholdsDocumentIsUpToDate(t *testing.T) {
+	committed, err := os.ReadFile("../user/thresholds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(thresholds(diagnosis.All())) != string(committed) {
+		t.Error("docs/user/thresholds.md is not what the rules give: run make generate-docs")
 	}
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gen writes the documents that are generated from the program: docs/user/metrics.md from the metric
-// descriptions, docs/user/advisor.md from the rules of teescope advise, and docs/user/cli.md from the help of every
-// command. "make generate-docs" runs it. It writes nothing
-// that a person should edit.
+// descriptions, docs/user/advisor.md from the rules of teescope advise, docs/user/thresholds.md from the diagnosis rules, and
+// docs/user/cli.md from the help of every command. "make generate-docs" runs it. It writes nothing that a person should edit.
 package main
 
 import (
@@ -18,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/advise/rules"
+	diagnosis "github.com/teescope/teescope/internal/analysis/rules"
 )
 
 func main() {
@@ -39,6 +39,9 @@ func run(binary, dir string) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "advisor.md"), adviceRules(rules.All(), manifest.Successors()), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "thresholds.md"), thresholds(diagnosis.All()), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "metrics.md"), metrics(families()), 0o644)

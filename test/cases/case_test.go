@@ -52,6 +52,9 @@ type testCase struct {
 	Input    []series `yaml:"input_series"`
 	Want     want     `yaml:"want"`
 	Also     []string `yaml:"also"` // rules that may find their cause too
+	// WithoutSGX are the environments without enclaves (none, tdx, sev) in which the cause of the rule exists too, in one case
+	// of the rule.
+	WithoutSGX []string `yaml:"without_sgx"`
 	// Limit is what limits a workload, in the cases of limits.
 	Limit *limitWanted `yaml:"limit"`
 	Not   []string     `yaml:"not"` // rules that must not find anything, not even info

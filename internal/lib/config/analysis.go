@@ -17,6 +17,10 @@ type Analysis struct {
 	Thresholds []string
 }
 
+func analysisKeys() []*key {
+	return []*key{analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(), analysisThresholdsKey()}
+}
+
 func analysisEnabledKey() *key {
 	return &key{
 		name: "analysis.enabled", commands: Up | Server, kind: "bool",

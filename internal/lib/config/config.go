@@ -12,9 +12,6 @@ package config
 import (
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // Command is the subcommand that a configuration is for. The file may contain keys that the command does not use, so
@@ -29,51 +26,6 @@ const (
 	// Any is the command "teescope config", which shows every key.
 	Any = Up | Agent | Server
 )
-
-// Config is a checked configuration.
-type Config struct {
-	Listen string // host:port, or unix:PATH
-	// WebConfigFile configures TLS and basic authentication, in the format of the Prometheus exporter toolkit.
-	WebConfigFile string
-	Web           Web
-	ExternalURL   string        // without a slash at its end; empty for the listening address
-	DataDir       string        // absolute
-	Interval      time.Duration // between two scrapes
-	Retention     Retention
-	Targets       []string // host:port, or https://host:port
-	// TargetsConfigFiles configure the HTTP clients for Targets and for agents that are found: FILE or PATTERN=FILE, in the
-	// format of Prometheus' http_config.
-	TargetsConfigFiles []string
-	Discovery          []Discovery
-	// DiscoveryConfigFile configures the HTTP client for sources of Discovery, in the same format.
-	DiscoveryConfigFile string
-	Kubernetes          Kubernetes
-	RemoteWrite         RemoteWrite
-	Query               Query
-	Scrape              []Endpoint
-	// ScrapeConfigFiles are the same for endpoints, as NAME=FILE.
-	ScrapeConfigFiles []string
-	Workloads         Workloads
-	Watch             []watch.Rule
-	Syscalls          Syscalls
-	Overhead          Overhead
-	Probes            Probes
-	Control           Control
-	Profiles          Profiles
-	Transitions       Transitions
-	Memory            Memory
-	Analysis          Analysis
-	Rules             Rules
-	Alerting          Alerting
-	// AnyPIDNamespace lets an agent start where it does not see all processes of the host.
-	AnyPIDNamespace bool
-	Sandbox         Sandbox
-	Log             Log
-	// Ignored are the environment variables that look like keys and that Kubernetes has set for a Service.
-	Ignored []string
-
-	origins map[string]Origin
-}
 
 // Origin is the source of a value.
 type Origin struct {

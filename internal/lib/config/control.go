@@ -13,6 +13,8 @@ type Control struct {
 	MaxDuration time.Duration // longest time for which something is switched on
 }
 
+func controlKeys() []*key { return []*key{controlEnabledKey(), controlMaxDurationKey()} }
+
 func controlEnabledKey() *key {
 	return &key{
 		name: "control.enabled", commands: Up | Agent, kind: "bool",

@@ -38,6 +38,10 @@ func discoveryKinds() map[string]func(string) error {
 	return map[string]func(string) error{"file": checkPattern, "http": checkSource, "dns": checkName, "kubernetes": checkPods}
 }
 
+func discoveryKeys() []*key {
+	return []*key{discoveryKey(), discoveryConfigFileKey(), kubernetesPodsKey(), kubernetesPodLabelsKey()}
+}
+
 func discoveryKey() *key {
 	return &key{
 		name: "discovery", commands: Up | Server, kind: "kind=where", sep: ";",

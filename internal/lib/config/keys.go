@@ -45,6 +45,51 @@ const EnvPrefix = "TEESCOPE_"
 // configKey names the configuration file. It is a flag, but not a key of the file.
 const configKey = "config"
 
+// Config is a checked configuration.
+type Config struct {
+	Listen string // host:port, or unix:PATH
+	// WebConfigFile configures TLS and basic authentication, in the format of the Prometheus exporter toolkit.
+	WebConfigFile string
+	Web           Web
+	ExternalURL   string        // without a slash at its end; empty for the listening address
+	DataDir       string        // absolute
+	Interval      time.Duration // between two scrapes
+	Retention     Retention
+	Targets       []string // host:port, or https://host:port
+	// TargetsConfigFiles configure the HTTP clients for Targets and for agents that are found: FILE or PATTERN=FILE, in the
+	// format of Prometheus' http_config.
+	TargetsConfigFiles []string
+	Discovery          []Discovery
+	// DiscoveryConfigFile configures the HTTP client for sources of Discovery, in the same format.
+	DiscoveryConfigFile string
+	Kubernetes          Kubernetes
+	RemoteWrite         RemoteWrite
+	Query               Query
+	Scrape              []Endpoint
+	// ScrapeConfigFiles are the same for endpoints, as NAME=FILE.
+	ScrapeConfigFiles []string
+	Workloads         Workloads
+	Watch             []watch.Rule
+	Syscalls          Syscalls
+	Overhead          Overhead
+	Probes            Probes
+	Control           Control
+	Profiles          Profiles
+	Transitions       Transitions
+	Memory            Memory
+	Analysis          Analysis
+	Rules             Rules
+	Alerting          Alerting
+	// AnyPIDNamespace lets an agent start where it does not see all processes of the host.
+	AnyPIDNamespace bool
+	Sandbox         Sandbox
+	Log             Log
+	// Ignored are the environment variables that look like keys and that Kubernetes has set for a Service.
+	Ignored []string
+
+	origins map[string]Origin
+}
+
 // Retention bounds what the database keeps. The stricter of the two limits applies.
 type Retention struct {
 	Time time.Duration
@@ -78,16 +123,16 @@ type Log struct {
 	Format string // "text" or "json"
 }
 
-// keys returns the table, in the order of the documentation.
+// keys returns the table, in the order of the documentation. The keys of a section are in its file.
 func keys() []*key {
-	return slices.Concat(mainKeys(), remoteWriteKeys(), queryKeys(), rulesKeys(), alertingKeys(), []*key{pidNamespaceKey(), sandboxKey(), userKey(), logLevelKey(), logFormatKey()})
+	return slices.Concat(
+		webKeys(), storageKeys(), targetKeys(), discoveryKeys(), scrapeKeys(), watchKeys(), probeKeys(), transitionKeys(), controlKeys(),
+		profileKeys(), memoryKeys(), analysisKeys(), remoteWriteKeys(), queryKeys(), rulesKeys(), alertingKeys(), sandboxKeys(), logKeys(),
+	)
 }
 
-func mainKeys() []*key {
+func storageKeys() []*key {
 	return []*key{
-		listenKey(),
-		webConfigFileKey(), webInsecureKey(), webHostsKey(), webAccessLogKey(), socketModeKey(), socketGroupKey(),
-		externalURLKey(),
 		dataDirKey(),
 		{
 			name: "interval", commands: Up | Server, kind: "duration",
@@ -119,7 +164,11 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatSize(c.Retention.Size)} },
 		},
-		targetsKey(), targetsConfigFileKey(), discoveryKey(), discoveryConfigFileKey(), kubernetesPodsKey(), kubernetesPodLabelsKey(), scrapeKey(), scrapeConfigFileKey(),
+	}
+}
+
+func watchKeys() []*key {
+	return []*key{
 		{
 			name: "workloads.max", commands: Up | Agent, kind: "number",
 			usage: "maximum number of workloads with series of their own; the others are added up as \"other\"",
@@ -158,12 +207,11 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatPercent(c.Overhead.Budget)} },
 		},
-		probesFileKey(),
-		transitionsTraceKey(),
-		transitionsBudgetKey(),
-		transitionsCostKey(),
-		controlEnabledKey(), controlMaxDurationKey(),
-		profilesEnabledKey(),
+	}
+}
+
+func memoryKeys() []*key {
+	return []*key{
 		{
 			name: "memory.limit", commands: Up | Server, kind: "size",
 			usage: "memory limit of the process; near it queries and new series are refused; 0 means no limit",
@@ -174,7 +222,6 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatSize(c.Memory.Limit)} },
 		},
-		analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(), analysisThresholdsKey(),
 	}
 }
 
@@ -204,6 +251,8 @@ func dataDirKey() *key {
 		get: func(c *Config) []string { return []string{c.DataDir} },
 	}
 }
+
+func logKeys() []*key { return []*key{logLevelKey(), logFormatKey()} }
 
 func logLevelKey() *key {
 	levels := []string{"debug", "info", "warn", "error"}

@@ -9,6 +9,8 @@ type Probes struct {
 	File string // empty: there are none
 }
 
+func probeKeys() []*key { return []*key{probesFileKey()} }
+
 func probesFileKey() *key {
 	return &key{
 		name: "probes.file", commands: Up | Agent, kind: "file",

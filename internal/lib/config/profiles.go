@@ -9,6 +9,8 @@ type Profiles struct {
 	Enabled bool // takes samples all the time
 }
 
+func profileKeys() []*key { return []*key{profilesEnabledKey()} }
+
 func profilesEnabledKey() *key {
 	return &key{
 		name: "profiles.enabled", commands: Up | Agent, kind: "bool",

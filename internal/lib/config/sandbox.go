@@ -15,6 +15,8 @@ type Sandbox struct {
 	User     string // a name, UID or UID:GID
 }
 
+func sandboxKeys() []*key { return []*key{pidNamespaceKey(), sandboxKey(), userKey()} }
+
 func sandboxKey() *key {
 	modes := []string{"available", "required"}
 	return &key{

@@ -14,6 +14,10 @@ import (
 // secure is the prefix of a target that is scraped over TLS.
 const secure = "https://"
 
+func targetKeys() []*key { return []*key{targetsKey(), targetsConfigFileKey()} }
+
+func scrapeKeys() []*key { return []*key{scrapeKey(), scrapeConfigFileKey()} }
+
 func targetsKey() *key {
 	return &key{
 		name: "targets", commands: Up | Server, kind: "host:port,...", sep: ",", flagSep: true,

@@ -19,6 +19,10 @@ type Transitions struct {
 // Cost is the cost of one event, as a range.
 type Cost struct{ Low, High time.Duration }
 
+func transitionKeys() []*key {
+	return []*key{transitionsTraceKey(), transitionsBudgetKey(), transitionsCostKey()}
+}
+
 func transitionsTraceKey() *key {
 	modes := []string{"auto", "on", "off"}
 	return &key{

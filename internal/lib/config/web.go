@@ -25,6 +25,12 @@ type Web struct {
 // socketPrefix begins the address of a unix socket.
 const socketPrefix = "unix:"
 
+func webKeys() []*key {
+	return []*key{
+		listenKey(), webConfigFileKey(), webInsecureKey(), webHostsKey(), webAccessLogKey(), socketModeKey(), socketGroupKey(), externalURLKey(),
+	}
+}
+
 func listenKey() *key {
 	return &key{
 		name: "listen", commands: Any, kind: "host:port",
