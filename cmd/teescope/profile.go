@@ -19,10 +19,10 @@ import (
 	"github.com/teescope/teescope/internal/cli/runfile"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
-	"github.com/teescope/teescope/internal/profile/read/names"
-	"github.com/teescope/teescope/internal/profile/write"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/read/names"
+	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 func profileCommand() *cobra.Command {

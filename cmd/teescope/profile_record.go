@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/cli/profile/sample"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/watch"
-	"github.com/teescope/teescope/internal/profile/write"
+	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 // recordedFor is the time of a recording without a command.

@@ -3,6 +3,7 @@
 package arch
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -69,6 +70,21 @@ func TestEveryPackageNamedExists(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(root, name)); err != nil || !info.IsDir() {
 			t.Errorf("ARCHITECTURE.md names the package %s, which is not a directory", name)
 		}
+	}
+}
+
+// TestInternalHasFewEntries limits what a newcomer must look at to find the agent, the server, the analysis and the command line.
+func TestInternalHasFewEntries(t *testing.T) {
+	const most = 8
+	entries := map[string]bool{}
+	for _, file := range walk(t) {
+		if below, ok := strings.CutPrefix(file, "internal/"); ok {
+			name, _, _ := strings.Cut(below, "/")
+			entries[name] = true
+		}
+	}
+	if len(entries) > most {
+		t.Errorf("internal/ has %d entries, more than %d: %q", len(entries), most, slices.Sorted(maps.Keys(entries)))
 	}
 }
 

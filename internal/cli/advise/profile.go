@@ -9,9 +9,9 @@ import (
 	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/advise/read"
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
-	profiles "github.com/teescope/teescope/internal/profile/read"
-	"github.com/teescope/teescope/internal/profile/read/names"
+	"github.com/teescope/teescope/internal/run/profile"
+	profiles "github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/read/names"
 )
 
 // ocallPrefix begins the names of the functions of Gramine's loader that make OCALLs (host_ocalls.c).

@@ -10,7 +10,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/advise/read"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 func TestFunctionsOf(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/teescope/teescope/internal/lib/stat"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // number is a figure in JSON: null if it is unknown.

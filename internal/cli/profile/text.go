@@ -2,7 +2,7 @@
 
 // Package profile writes tables of profiles, their differences and breakdowns, as text and as JSON.
 //
-// It computes nothing: internal/profile does. It knows no flags and opens no files.
+// It computes nothing: internal/run/profile does. It knows no flags and opens no files.
 package profile
 
 import (
@@ -13,7 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/stat"
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // longest is the number of bytes of a name in a table. JSON has whole names.

@@ -6,9 +6,9 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
 	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
 )
 
 // Profile reads the profiles of all repetitions in a run file and adds them up.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
-	"github.com/teescope/teescope/internal/profile/write"
 	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/write"
 	"github.com/teescope/teescope/internal/run/runtest"
 )
 

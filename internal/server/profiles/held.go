@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/write"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 var epoch = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

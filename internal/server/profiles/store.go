@@ -25,8 +25,8 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/atomicfile"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
 )
 
 const (

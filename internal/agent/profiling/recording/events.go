@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
 	"github.com/teescope/teescope/internal/lib/syscalls"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // inEnclave is the function of samples that were taken in an enclave: nobody outside knows the real one.

@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // maxName is the number of bytes of a name in a profile.

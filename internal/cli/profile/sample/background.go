@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/teescope/teescope/internal/profile"
 	runs "github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 const (

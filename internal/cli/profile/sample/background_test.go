@@ -7,7 +7,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // Of 150 functions, 100 have a line and the others are added up. A process that does not count is left out.

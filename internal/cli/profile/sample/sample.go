@@ -32,9 +32,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/watch"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
-	"github.com/teescope/teescope/internal/profile/write"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/watch"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
-	"github.com/teescope/teescope/internal/profile/write"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 // options are those of a recording into a directory of the test.

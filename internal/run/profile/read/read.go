@@ -20,9 +20,9 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read/names"
-	"github.com/teescope/teescope/internal/profile/read/perfdata"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read/names"
+	"github.com/teescope/teescope/internal/run/profile/read/perfdata"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // callgrindFile has the example of the manual's section "Extended Example", with names abbreviated and two events. By hand:

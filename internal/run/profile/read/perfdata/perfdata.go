@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // Limits of what is kept of a recording.

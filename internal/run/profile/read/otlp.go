@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // maxOTLP is the limit of a request of OTLP in bytes, after decompression. The library reads it as a whole, and an empty

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // PERF_SAMPLE_*, in the order in which a sample has them, except the first.

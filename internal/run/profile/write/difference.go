@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // Difference writes a flame graph of two profiles, as svg or html. The width of a frame is the mean of its shares of both sides,

@@ -18,7 +18,7 @@ import (
 
 	pprof "github.com/google/pprof/profile"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // A Format is a format of files.

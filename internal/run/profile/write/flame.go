@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // reported reads the numbers of samples by function of an event in a report of perf. Functions that perf shows by their

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/stat"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 //go:noinline

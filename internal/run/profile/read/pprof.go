@@ -14,7 +14,7 @@ import (
 	pprof "github.com/google/pprof/profile"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // maxParsed bounds the memory that a pprof file needs when it is parsed, in bytes. 100 MB of a real one need 700 MB.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
 )
 
 func folded(t *testing.T, lines string) *profile.Profile {

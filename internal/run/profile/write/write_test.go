@@ -17,8 +17,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
 )
 
 // recorded is a recording of perf, see the tests of package read.

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/symbols"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read/names"
-	"github.com/teescope/teescope/internal/profile/read/perfdata"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read/names"
+	"github.com/teescope/teescope/internal/run/profile/read/perfdata"
 )
 
 // recording makes a profile of a recording of perf. Addresses get their names at the end, when all build IDs are known; until

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // perf reads the text of "perf script" with its default fields, and with pid, srcline or cpu added (perf-script(1)). A

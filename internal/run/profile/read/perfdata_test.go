@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/read/names"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read/names"
 )
 
 // byStack counts samples by thread and functions. Names that are not of the program become *, if it has only some.

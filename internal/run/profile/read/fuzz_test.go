@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"github.com/teescope/teescope/internal/lib/text"
-	"github.com/teescope/teescope/internal/profile"
-	"github.com/teescope/teescope/internal/profile/write"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 // FuzzRead reads any bytes. What is a profile obeys its limits, has names that are labels, adds up, and can be written

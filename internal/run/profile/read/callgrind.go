@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // maxCompressed is the limit of names that a file of callgrind abbreviates by numbers.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // folded reads folded stacks, https://github.com/brendangregg/FlameGraph: frames from the outermost to the innermost,

@@ -16,7 +16,7 @@ import (
 
 	pprof "github.com/google/pprof/profile"
 
-	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 func zipped(t testing.TB, s string) string {
