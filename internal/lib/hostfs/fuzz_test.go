@@ -69,6 +69,22 @@ func FuzzSwitches(f *testing.F) {
 	})
 }
 
+// FuzzStatus: a process chooses its name, which is the first line.
+func FuzzStatus(f *testing.F) {
+	const lines = "NSpid:\t12\t7\nCpus_allowed_list:\t0-3\n"
+	f.Add([]byte("x"))
+	f.Add([]byte("NSpid:\t9\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if pid, ok := parseNamespacePID(data); ok && pid <= 0 {
+			t.Errorf("%q is process %d", data, pid)
+		}
+		status := []byte("Name:\t" + strings.ReplaceAll(string(data), "\n", "\\n") + "\n" + lines)
+		if pid, ok := parseNamespacePID(status); !ok || pid != 7 || statusLine(status, "Cpus_allowed_list") != "0-3" {
+			t.Errorf("a name changes the ID to %d, %t", pid, ok)
+		}
+	})
+}
+
 func FuzzUnixSockets(f *testing.F) {
 	f.Add([]byte("Num       RefCount Protocol Flags    Type St Inode Path\n0000000000000000: 00000002 00000000 00010000 0001 01 31415 @/gramine/7\n"))
 	f.Add([]byte("0: 2 0 0 1 1 18446744073709551616 /x\n0: 2 0 0 1 1 9\n 1 2 3"))

@@ -128,6 +128,27 @@ func parseUser(data []byte) (id uint32, ok bool) {
 	return 0, false
 }
 
+// statusLine returns the value of a line of proc_pid_status(5), or "". A process cannot imitate a line with its name, because
+// the kernel escapes newlines there.
+func statusLine(status []byte, name string) string {
+	for line := range strings.Lines(string(status)) {
+		if rest, found := strings.CutPrefix(line, name+":"); found && strings.HasSuffix(line, "\n") {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+// parseNamespacePID returns the last number of the line NSpid of proc_pid_status(5).
+func parseNamespacePID(status []byte) (pid int, ok bool) {
+	fields := strings.Fields(statusLine(status, "NSpid"))
+	if len(fields) == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(fields[len(fields)-1], 10, 31)
+	return int(n), err == nil && n > 0
+}
+
 // parseAllowed parses the line Cpus_allowed_list of proc_pid_status(5).
 func parseAllowed(data []byte) ([]int, bool) {
 	for line := range strings.Lines(string(data)) {

@@ -203,6 +203,27 @@ func (p Process) AllowedCPUs() ([]int, bool) {
 	return parseAllowed(data)
 }
 
+// Allowed returns the lists of CPUs and of memory nodes that a process may use from the file status, as the kernel writes them.
+// A list is empty if it is not known.
+func (p Process) Allowed() (cpus, nodes string) {
+	const most = 64 << 10
+	data, err := p.Read(most, "status")
+	if err != nil {
+		return "", ""
+	}
+	return statusLine(data, "Cpus_allowed_list"), statusLine(data, "Mems_allowed_list")
+}
+
+// NamespacePID returns the ID that the process has in its own PID namespace.
+func (p Process) NamespacePID() (pid int, ok bool) {
+	const most = 16 << 10
+	data, err := p.Read(most, "status")
+	if err != nil {
+		return 0, false
+	}
+	return parseNamespacePID(data)
+}
+
 // WaitsIn returns the kernel function that a thread sleeps in. It is empty when there is none or the kernel hides it.
 func (p Process) WaitsIn() string {
 	data, err := p.Read(maxSmall, "wchan")

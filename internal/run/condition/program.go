@@ -34,9 +34,9 @@ type Subject struct {
 // read adds the conditions of the subject.
 func (s Subject) read(all *list, h Host) {
 	if s.PID > 0 {
-		status, _ := h.Proc.Process(s.PID).Read(64<<10, "status") // it has ended: not known
-		all.add(Identity, "affinity", parseStatus(status, "Cpus_allowed_list"))
-		all.add(Identity, "memory_nodes", parseStatus(status, "Mems_allowed_list"))
+		cpus, nodes := h.Proc.Process(s.PID).Allowed() // it has ended: not known
+		all.add(Identity, "affinity", cpus)
+		all.add(Identity, "memory_nodes", nodes)
 	}
 	if s.Path != "" {
 		executable(all, s.Path)
@@ -46,17 +46,6 @@ func (s Subject) read(all *list, h Host) {
 		git(all, s.Dir)
 	}
 	environment(all, s.Environ)
-}
-
-// parseStatus returns a line of proc_pid_status(5). A process cannot imitate a line with its name, because the kernel
-// escapes newlines there.
-func parseStatus(status []byte, name string) string {
-	for line := range strings.Lines(string(status)) {
-		if rest, found := strings.CutPrefix(line, name+":"); found && strings.HasSuffix(line, "\n") {
-			return strings.TrimSpace(rest)
-		}
-	}
-	return ""
 }
 
 // maxExecutable is the size of an executable that is hashed and parsed, in bytes.

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -64,27 +63,18 @@ func (t *Table) fileOf(p *Process, m *Mapping) *file {
 	return f
 }
 
-// ownVDSO reads the vDSO from the memory of this process: it is the same in all processes. It returns nil if there is none.
-func ownVDSO(self hostfs.Process) (f *file, size uint64) {
+// ownVDSO reads the vDSO. It returns nil if there is none.
+func ownVDSO(proc hostfs.Root) (f *file, size uint64) {
 	const most = 64 << 10
-	start, end, err := host.VDSO(self)
-	if err != nil || end-start > most {
-		return nil, 0
-	}
-	memory, err := os.Open(self.Path("mem"))
+	image, err := proc.OwnVDSO(most)
 	if err != nil {
-		return nil, 0
-	}
-	defer memory.Close()
-	image := make([]byte, end-start)
-	if _, err := memory.ReadAt(image, int64(start)); err != nil {
 		return nil, 0
 	}
 	program, err := executable.Read(bytes.NewReader(image))
 	if err != nil {
 		return nil, 0
 	}
-	return &file{program: program, buildID: program.BuildID()}, end - start
+	return &file{program: program, buildID: program.BuildID()}, uint64(len(image))
 }
 
 // resolveFile finds the names of locations in one file: in its debug file if there is one, else in its own tables.

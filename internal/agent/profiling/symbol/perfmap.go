@@ -3,12 +3,10 @@
 package symbol
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +18,6 @@ import (
 const (
 	maxPerfMap = 128 << 20 // bytes that are read
 	maxRoots   = 256
-	maxStatus  = 16 << 10
 )
 
 // perfNames is what is needed to find the perf map of a process after its end.
@@ -45,9 +42,8 @@ func (t *Table) pinRoot(p *Process) {
 	}
 	process := t.host.Of(uint32(p.PID))
 	user, ok := process.User()
-	status, err := process.Read(maxStatus, "status")
-	pid := namespacePID(status)
-	if !ok || err != nil || pid == 0 {
+	pid, known := process.NamespacePID()
+	if !ok || !known {
 		return
 	}
 	root, err := reader.Of(t.Reads, p.PID, func() (*os.File, error) {
@@ -57,25 +53,6 @@ func (t *Table) pinRoot(p *Process) {
 		return // it has ended
 	}
 	p.root, p.names = root, perfNames{pid, user}
-}
-
-// namespacePID returns the ID that a process has in its own namespace, the last number of the line NSpid of
-// proc_pid_status(5), or 0.
-func namespacePID(status []byte) int {
-	for line := range bytes.Lines(status) {
-		if rest, found := bytes.CutPrefix(line, []byte("NSpid:")); found {
-			fields := bytes.Fields(rest)
-			if len(fields) == 0 {
-				return 0
-			}
-			pid, err := strconv.ParseUint(string(fields[len(fields)-1]), 10, 31)
-			if err != nil {
-				return 0
-			}
-			return int(pid)
-		}
-	}
-	return 0
 }
 
 // openPerfMap opens /tmp/perf-PID.map of a process. As perf does, it accepts only a regular file of the user of the process or

@@ -86,7 +86,7 @@ func New(o Options) *Table {
 		Options: o, host: host.New(o.Proc.Path(), o.Cgroup, o.Reads), processes: map[profiling.Process]*Process{}, files: map[fileKey]*file{},
 	}
 	t.kernel = &Mapping{End: ^uint64(0), Path: Kernel, kind: ofKernel, BuildID: t.kernelBuildID()}
-	t.own, t.ownSize = ownVDSO(o.Proc.Self())
+	t.own, t.ownSize = ownVDSO(o.Proc)
 	t.kallsyms, _ = os.Open(o.Proc.Path("kallsyms")) // none: kernel addresses have no names
 	return t
 }

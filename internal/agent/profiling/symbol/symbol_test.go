@@ -273,21 +273,3 @@ func TestVDSOHasNames(t *testing.T) {
 		t.Errorf("the vDSO has %v", found)
 	}
 }
-
-func TestPIDInNamespace(t *testing.T) {
-	for status, want := range map[string]int{"Name:\tx\nNSpid:\t12\t7\n": 7, "NSpid:\t5\n": 5, "NSpid:\n": 0, "": 0, "NSpid:\tx\n": 0} {
-		if pid := namespacePID([]byte(status)); pid != want {
-			t.Errorf("%q is process %d, want %d", status, pid, want)
-		}
-	}
-}
-
-// FuzzStatus reads the status of a process, whose name the process chooses.
-func FuzzStatus(f *testing.F) {
-	f.Add([]byte("Name:\tx\nNSpid:\t12\t7\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if pid := namespacePID(data); pid < 0 {
-			t.Errorf("process %d", pid)
-		}
-	})
-}

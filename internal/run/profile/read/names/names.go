@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
@@ -193,7 +194,7 @@ func (f *Finder) VDSO(id string, here bool, offsets []uint64) ([]string, error) 
 			return lookUp([]*file{e}, e, offsets)
 		}
 	}
-	image, err := ownVDSO()
+	image, err := hostfs.At("/proc").OwnVDSO(maxNotes)
 	if err != nil {
 		return make([]string, len(offsets)), err
 	}
@@ -205,32 +206,6 @@ func (f *Finder) VDSO(id string, here bool, offsets []uint64) ([]string, error) 
 		return make([]string, len(offsets)), err
 	}
 	return lookUp([]*file{e}, e, offsets)
-}
-
-// ownVDSO reads the vDSO from the memory of this process.
-func ownVDSO() ([]byte, error) {
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(maps)) {
-		var start, end int64
-		if !strings.HasSuffix(line, "[vdso]\n") {
-			continue
-		}
-		if _, err := fmt.Sscanf(line, "%x-%x ", &start, &end); err != nil || end-start > maxNotes {
-			break
-		}
-		memory, err := os.Open("/proc/self/mem")
-		if err != nil {
-			return nil, err
-		}
-		defer memory.Close()
-		image := make([]byte, end-start)
-		_, err = memory.ReadAt(image, start)
-		return image, err
-	}
-	return nil, errors.New("this process has no vDSO")
 }
 
 // Kernel returns the functions of ascending addresses of a kernel, in which a symbol such as _text had an address. It uses the

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
@@ -37,18 +36,9 @@ var ErrNoVDSO = errors.New("the kernel's vDSO has no " + enterEnclave)
 // machine, so it is read from the memory of this process.
 func encluOfVDSO() (uint64, error) {
 	const most = 64 << 10
-	start, end, err := host.VDSO(hostfs.At("/proc").Self())
+	image, err := hostfs.At("/proc").OwnVDSO(most)
 	if err != nil {
 		return 0, err
-	}
-	image := make([]byte, min(end-start, most))
-	memory, err := os.Open("/proc/self/mem")
-	if err != nil {
-		return 0, fmt.Errorf("reading the vDSO: %w", err)
-	}
-	defer memory.Close()
-	if _, err := memory.ReadAt(image, int64(start)); err != nil {
-		return 0, fmt.Errorf("reading the vDSO: %w", err)
 	}
 	return findENCLU(image)
 }

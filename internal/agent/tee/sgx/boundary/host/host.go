@@ -8,7 +8,6 @@ package host
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/workload"
@@ -108,20 +107,7 @@ func (h Processes) Mappings(tgid uint32) ([]hostfs.Mapping, error) {
 // VDSO returns the address of the kernel's vDSO in a process.
 func (h Processes) VDSO(tgid uint32) (uint64, error) {
 	return reader.Of(h.Reads, int(tgid), func() (uint64, error) {
-		start, _, err := VDSO(h.Of(tgid))
+		start, _, err := h.Of(tgid).VDSO()
 		return start, err
 	})
-}
-
-// VDSO returns the address range of the kernel's vDSO in a process.
-func VDSO(p hostfs.Process) (start, end uint64, err error) {
-	err = p.Mappings(func(m hostfs.Mapping) {
-		if string(m.Path) == "[vdso]" {
-			start, end = m.Start, m.End
-		}
-	})
-	if err == nil && end <= start {
-		err = fmt.Errorf("%s: no vDSO", p.Path("maps"))
-	}
-	return start, end, err
 }
