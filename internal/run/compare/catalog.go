@@ -11,7 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/run/condition"
 )
 
-// Area is what a metric is about. Tables show the areas in the order of [Areas].
+// Area is what a metric is about. Tables show the areas in the order of [areas].
 type Area string
 
 // The areas.
@@ -29,8 +29,8 @@ const (
 	Other        Area = "other"
 )
 
-// Areas lists the areas in the order of tables.
-func Areas() []Area {
+// areas lists the areas in the order of tables.
+func areas() []Area {
 	return []Area{Outcome, Start, Transitions, SystemCalls, Paging, Faults, Scheduling, Caches, Instructions, Memory, Other}
 }
 

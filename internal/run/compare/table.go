@@ -367,7 +367,7 @@ func metrics(all []sample) []Metric {
 		}
 	}
 	slices.SortFunc(list, func(a, b Metric) int {
-		return cmp.Or(slices.Index(Areas(), a.Area)-slices.Index(Areas(), b.Area), cmp.Compare(a.Name, b.Name),
+		return cmp.Or(slices.Index(areas(), a.Area)-slices.Index(areas(), b.Area), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(min(1, len(a.Part)), min(1, len(b.Part))), cmp.Compare(share[b.ID()], share[a.ID()]), cmp.Compare(a.Part, b.Part))
 	})
 	return list

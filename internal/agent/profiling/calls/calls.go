@@ -149,7 +149,7 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 	done := map[string]bool{}
 	for _, m := range maps {
 		mapped := string(m.Path)
-		runtime := runtimeOf(mapped, mapped == exe, enclave)
+		runtime := candidate(mapped, mapped == exe, enclave)
 		if runtime == "" || done[mapped] {
 			continue
 		}
@@ -162,8 +162,9 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 	}
 }
 
-// runtimeOf returns the runtime whose functions a mapped file may have.
-func runtimeOf(file string, isExe, enclave bool) string {
+// candidate returns the runtime whose functions a mapped file may have. A profile looks at each process once and does not
+// detect its runtime, so the file alone decides: functions that it does not have get no probe.
+func candidate(file string, isExe, enclave bool) string {
 	runtime := functions.OfLibrary(file)
 	switch {
 	case runtime != "":

@@ -28,8 +28,8 @@ type Format struct {
 	write      func(io.Writer, *profile.Profile, string) error
 }
 
-// Formats lists the formats.
-func Formats() []Format {
+// formats lists the formats.
+func formats() []Format {
 	return []Format{
 		{"pprof", []string{".pb.gz", ".pprof", ".pb"}, writePprof},
 		{"folded", []string{".folded", ".collapsed", ".txt"}, writeFolded},
@@ -43,7 +43,7 @@ func Formats() []Format {
 // Names lists the names of the formats.
 func Names() []string {
 	var names []string
-	for _, f := range Formats() {
+	for _, f := range formats() {
 		names = append(names, f.Name)
 	}
 	return names
@@ -51,7 +51,7 @@ func Names() []string {
 
 // Choose returns the format with a name or, if that is empty, of the extension of a file.
 func Choose(name, file string) (Format, error) {
-	for _, f := range Formats() {
+	for _, f := range formats() {
 		if f.Name == name || name == "" && slices.ContainsFunc(f.Extensions, func(e string) bool { return strings.HasSuffix(file, e) }) {
 			return f, nil
 		}
