@@ -25,6 +25,11 @@ func (p Process) Locate(name string) (fd int, err error) {
 		return -1, &os.PathError{Op: "open", Path: p.Path("root"), Err: err}
 	}
 	defer func() { _ = unix.Close(root) }() // nothing was written
+	return LocateIn(root, name)
+}
+
+// LocateIn is [Process.Locate] in the root directory of a descriptor.
+func LocateIn(root int, name string) (fd int, err error) {
 	names := split(name)
 	for range maxLinks {
 		fd, at, target, err := walk(root, names)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // fileKey identifies a mapped file. The path is part of it, because on some file systems the mappings of different files
@@ -36,31 +37,35 @@ func (f *file) Close() error {
 	return f.closer.Close()
 }
 
-// fileOf opens the file of a mapping, or returns nil if that is not possible.
-func (t *Table) fileOf(p *Process, m *Mapping) *file {
+// fileOf opens the file of a mapping, or returns nil if that is not possible. After an error for which the process did not
+// answer, it may be possible later.
+func (t *Table) fileOf(p *Process, m *Mapping) (*file, error) {
 	key := fileKey{m.id, m.Path}
 	if f, known := t.files[key]; known {
 		if f.program == nil {
-			return nil
+			return nil, nil
 		}
-		return f
+		return f, nil
 	}
 	f := &file{}
 	if t.open >= maxFiles {
-		return nil
+		return nil, nil
 	}
 	opened, _, err := t.host.Open(uint32(p.PID), hostfs.Mapping{Start: m.Start, End: m.End, Offset: m.Offset, File: m.id, Path: []byte(m.Path)})
 	if err != nil {
-		return nil // another process may have it where it can be opened
+		return nil, err // another process may have it where it can be opened
 	}
-	t.files[key] = f
 	if f.program, err = executable.Read(t.host.Reader(uint32(p.PID), opened)); err != nil {
 		_ = opened.Close() // nothing was written
-		return nil
+		if !reader.Unanswered(err) {
+			t.files[key] = &file{}
+		}
+		return nil, err
 	}
+	t.files[key] = f
 	t.open++
 	f.closer, f.buildID = opened, f.program.BuildID()
-	return f
+	return f, nil
 }
 
 // ownVDSO reads the vDSO. It returns nil if there is none.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
@@ -59,11 +60,13 @@ func (t *Table) pinRoot(p *Process) {
 // of root: any user can create files in /tmp. No symbolic link leads out of the process's root.
 func (t *Table) openPerfMap(p *Process) (*os.File, error) {
 	return reader.Of(t.Reads, p.PID, func() (*os.File, error) {
-		name := fmt.Sprintf("tmp/perf-%d.map", p.names.pid)
-		fd, err := unix.Openat2(int(p.root.Fd()), name, &unix.OpenHow{
-			Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_NOCTTY | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-		})
+		dir, err := hostfs.LocateIn(int(p.root.Fd()), "/tmp")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = unix.Close(dir) }() // nothing was written
+		name := fmt.Sprintf("perf-%d.map", p.names.pid)
+		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: name, Err: err}
 		}

@@ -33,11 +33,14 @@ const (
 	// restFactor is how much longer than it took to read its mappings a process is left alone: one with very many must not
 	// take the time of all others.
 	restFactor = 20
+	// retryAfter is how long a file is left alone whose process did not answer when it was opened.
+	retryAfter = 5 * time.Second
 )
 
 // The reasons why an address has no name.
 const (
 	Gone       = "the process ended before its mappings were read"
+	Silent     = "the process did not answer when its mappings were read"
 	Unmapped   = "the address is in no executable mapping of its process"
 	Unreadable = "the mapped file cannot be read"
 	Stripped   = "the file has no symbol for the address, and no debug file is installed"
@@ -125,8 +128,9 @@ type Mapping struct {
 	Path               string // as the kernel shows it: any bytes
 	BuildID            string // hexadecimal digits; empty if there is none or it is not known
 	kind               kind
-	file               *file // of a mapping that has an address; nil if it cannot be read
-	looked             bool  // whether file was looked for
+	file               *file     // of a mapping that has an address; nil if it cannot be read
+	looked             bool      // whether file was looked for
+	retry              time.Time // when file may be looked for again, after its process did not answer
 	id                 hostfs.FileID
 }
 
@@ -212,7 +216,13 @@ func (t *Table) look(p *Process) {
 		})
 		return all, err
 	})
-	if err != nil || len(all) == 0 {
+	switch {
+	case reader.Unanswered(err):
+		if len(p.mappings) == 0 {
+			p.reason = Silent
+		}
+		return
+	case err != nil || len(all) == 0:
 		p.reason = cmp.Or(p.reason, Gone)
 		return
 	}
@@ -259,7 +269,7 @@ func (p *Process) Find(address uint64) *Mapping {
 // Mapping returns the mapping of a user address, or nil. It opens the mapped file, which may be gone later.
 func (t *Table) Mapping(p *Process, address uint64) *Mapping {
 	m := p.Find(address)
-	if m == nil && !p.missed && p.reason == "" && time.Now().After(p.again) {
+	if m == nil && !p.missed && (p.reason == "" || p.reason == Silent) && time.Now().After(p.again) {
 		p.missed = true
 		if t.runs(p.Process) {
 			t.look(p)
@@ -274,13 +284,16 @@ func (t *Table) Mapping(p *Process, address uint64) *Mapping {
 
 // find opens the file of a mapping, once.
 func (t *Table) find(p *Process, m *Mapping) {
-	if m.looked {
+	if m.looked || time.Now().Before(m.retry) {
 		return
 	}
 	m.looked = true
 	switch m.kind {
 	case ofFile:
-		m.file = t.fileOf(p, m)
+		var err error
+		if m.file, err = t.fileOf(p, m); reader.Unanswered(err) {
+			m.looked, m.retry = false, time.Now().Add(retryAfter)
+		}
 	case ofVDSO:
 		if m.End-m.Start == t.ownSize { // that of a 32-bit process is another one
 			m.file = t.own

@@ -120,6 +120,28 @@ func TestGeneratedCodeHasTheNamesOfThePerfMap(t *testing.T) {
 	}
 }
 
+// Reads do not answer until they are ready, as those of a process that hangs for a moment. That is not remembered for ever.
+func TestAProcessThatDidNotAnswerIsLookedAtAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jit")
+	gcc(t, "-o", path, "testdata/jit.c")
+	p := run(t, path)
+	ready := make(chan struct{})
+	table := table(t, "")
+	table.Reads = reader.New(reader.Options{Proc: table.Proc, Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler), Ready: ready})
+	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
+	address := mapping(t, p.cmd.Process.Pid, path)
+	if n := nameOf(table, process, address); n.Reason != Silent {
+		t.Errorf("while the process does not answer, the name is %+v", n)
+	}
+	close(ready)
+	for deadline := time.Now().Add(time.Minute); table.Mapping(process, address) == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the process is not looked at again")
+		}
+		table.Tick()
+	}
+}
+
 // Every user can create the perf map of a process in /tmp before it does.
 func TestForeignPerfMapsAreRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
