@@ -58,7 +58,7 @@ export const CONTAINER_TABLE: TableDef = {
     },
   ],
   sortBy: 0,
-  help: "Values are means over the last minute, or over the last point where points are further apart. The line shows the time range. Throttled is the share of periods in which the CPU quota ran out. The limit is the memory limit; a dash means that there is none. A nested container is also included in the outer one.",
+  help: "Values are means over the last minute, or over the last point where points are further apart. The line shows the time range. Throttled is the share of periods in which the CPU quota ran out. A dash means that there is no memory limit. A nested container is included in the outer one.",
   empty: { text: "No container ran at the end of this time range, or the filter selects none." },
 };
 

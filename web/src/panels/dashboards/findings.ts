@@ -29,6 +29,6 @@ export const WINDOWS: BoxDef = {
     { title: "Values", unit: "count", expr: "max by (metric, workload, instance) (teescope:window_samples{$workloads})", stat: "n" },
   ],
   first: "teescope_syscalls",
-  help: "One value per scrape: for counters the events per second between two scrapes, for gauges the value. The box contains the middle half of the values; the line in it is the median. Whiskers end at the last value within 1.5 times the length of the box. Ticks beyond them mark the extremes. Updated once a minute.",
+  help: "One value per scrape: for counters the events per second between two scrapes, for gauges the value. The box contains the middle half of the values; the line in it is the median. Whiskers end at the last value within 1.5 times its length, and ticks mark the extremes. Updated once a minute.",
   empty: { text: "No window was evaluated in this time range. The first one is evaluated after a minute." },
 };

@@ -306,7 +306,7 @@ export const INFRASTRUCTURE: readonly Section[] = [
         unit: "bytes_per_second",
         queries: [{ expr: "sum by (device) ($rate(node_network_receive_bytes_total{device!=\"lo\",$nodes}[$window]))", legend: "{{device}}" }],
         top: 10,
-        help: "Loopback is not shown. Bridges and virtual interfaces of containers carry the same bytes as the interfaces behind them.",
+        help: "Without loopback. Bridges and virtual interfaces of containers carry the bytes of the interfaces behind them.",
         empty: { text: "There are no metrics of the machine (node_*) in this time range." },
       },
       {
@@ -317,7 +317,7 @@ export const INFRASTRUCTURE: readonly Section[] = [
         unit: "bytes_per_second",
         queries: [{ expr: "sum by (device) ($rate(node_network_transmit_bytes_total{device!=\"lo\",$nodes}[$window]))", legend: "{{device}}" }],
         top: 10,
-        help: "Loopback is not shown. Bridges and virtual interfaces of containers carry the same bytes as the interfaces behind them.",
+        help: "Without loopback. Bridges and virtual interfaces of containers carry the bytes of the interfaces behind them.",
         empty: { text: "There are no metrics of the machine (node_*) in this time range." },
       },
       {

@@ -38,7 +38,7 @@ export const WORKLOADS: TableDef = {
   ],
   sortBy: 0,
   filters: true,
-  help: "A workload is the container, systemd unit or program that a process belongs to. Values are means over the last minute, or over the last point where points are further apart. The line shows the time range. Select a row to filter every chart by its workload. The idle task is not shown.",
+  help: "A workload is the container, systemd unit or program that a process belongs to. Values are means over the last minute, or over the last point where points are further apart. The line shows the time range. Select a row to filter every chart by it.",
   empty: { text: "No workload has been reported yet." },
 };
 
@@ -64,7 +64,7 @@ export const COST: readonly FigureDef[] = [
     question: "How much of the machine does monitoring use?",
     unit: "ratio",
     query: { expr: "max(sum by (instance) (teescope_self_cpu_ratio{$nodes}))", legend: "share" },
-    help: "The measured CPU time of the teescope process, and the estimated CPU time of its probes: the rate of each event times its cost. Above the budget (overhead.budget) teescope counts less. With several machines, the highest value is shown.",
+    help: "The measured CPU time of the teescope process, and the estimated CPU time of its probes: the rate of each event times its cost. Above the budget teescope counts less. With several machines, the highest value is shown.",
     empty: { text: "Not known yet: teescope has just started." },
   },
   {

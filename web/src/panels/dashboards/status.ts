@@ -52,7 +52,7 @@ export const STATUS: readonly TableDef[] = [
       { title: "Attached", unit: "yes_no", expr: "max by (probe, instance) (teescope_probe_attached{$nodes})" },
       { title: "Duty cycle", unit: "ratio", expr: "max by (probe, instance) (teescope_sampling_ratio{$nodes})" },
     ],
-    help: "Without a mechanism that can be attached, the metrics of a probe are absent, not zero. The duty cycle is the share of the time in which a probe counts; a dash means that it always counts. Below 100 % the counts are scaled up, and short bursts may be missed. --overhead.budget=100% counts every event.",
+    help: "Without a mechanism that can be attached, the metrics of a probe are absent. The duty cycle is the share of the time in which a probe counts; a dash means always. Below 100 % the counts are scaled up, and short bursts may be missed.",
     empty: { text: "No probe has reported. Is the target up?" },
   },
   {

@@ -25,7 +25,7 @@ export const SYSTEM: readonly Section[] = [
         unit: "per_second",
         queries: [{ expr: "sum by (syscall) ($rate(teescope_syscalls_total{$workloads}[$window]))", legend: "{{syscall}}" }],
         top: 10,
-        help: "Calls are counted at entry. teescope counts every call, unless that would cost more than the budget: then it counts a part of the time and scales up (see the status page). A call from inside an enclave leaves the enclave, so a frequent call is the first place to look. The ten most frequent calls are named; the others are summed.",
+        help: "Calls are counted at entry: all, or a part of the time when that would exceed the budget (see the status page). A call from inside an enclave leaves the enclave, so a frequent call is the first place to look. The ten most frequent calls are named.",
         empty: { text: "No system call was counted in this time range.", probe: "sys" },
       },
       {
@@ -37,7 +37,7 @@ export const SYSTEM: readonly Section[] = [
         queries: [{ expr: "sum by (workload, instance) ($rate(teescope_syscalls_total{$workloads}[$window]))", legend: "{{workload}}" }],
         error: errorOf("syscalls"),
         top: 10,
-        help: "All system calls of each workload, summed. Where they are estimated from samples, the band is the 95 % interval.",
+        help: "All system calls of each workload, summed. Where they are estimated, the band is the 95 % interval.",
         empty: { text: "No system call was counted in this time range.", probe: "sys" },
       },
       {
@@ -96,7 +96,7 @@ export const SYSTEM: readonly Section[] = [
           },
           { title: "Calls", unit: "per_second", expr: "sum by (workload, syscall, instance) ($rate(teescope_syscalls_total{$workloads}[$window])) > 0" },
         ],
-        help: "The width of each part is its share: of the time in system calls, including waiting, if --syscalls.time measures it; otherwise of the number of calls. Click a part to zoom in. Parts that are too narrow to be seen are merged.",
+        help: "The width of each part is its share of the time in system calls, including waiting, if --syscalls.time measures it; otherwise of the number of calls. Click a part to zoom in.",
         empty: { text: "No system call was counted in this time range.", probe: "sys_enter" },
       },
     ],
@@ -148,7 +148,7 @@ export const SYSTEM: readonly Section[] = [
           { expr: quantileOf(0.99, "teescope_run_queue_latency_seconds", "workload, instance"), legend: "{{workload}}, 99th percentile" },
         ],
         top: 10,
-        help: "From wakeup or preemption until the thread runs. A long 99th percentile beside a short median means that a few waits are long, which the sum of all waits does not show. The bucket bounds are powers of two from 4 us to 1 s.",
+        help: "From wakeup or preemption until the thread runs. A long 99th percentile beside a short median means that a few waits are long. The bucket bounds are powers of two from 4 us to 1 s.",
         empty: { text: "No thread waited for a CPU in this time range.", probe: "wait|wakeup|switch" },
       },
       {
@@ -198,7 +198,7 @@ export const SYSTEM: readonly Section[] = [
         queries: [{ expr: "sum by (workload, instance) ($rate(teescope_page_faults_total{$workloads}[$window]))", legend: "{{workload}}" }],
         error: errorOf("page_faults"),
         top: 10,
-        help: "All page faults of each workload, summed over all reasons. Where they are estimated from samples, the band is the 95 % interval.",
+        help: "All page faults of each workload, summed over all reasons. Where they are estimated, the band is the 95 % interval.",
         empty: { text: "No page fault was counted in this time range.", probe: "fault" },
       },
       {
@@ -249,7 +249,7 @@ export const SYSTEM: readonly Section[] = [
           { expr: quantileOf(0.99, "teescope_block_io_latency_seconds", "workload, instance, operation"), legend: "{{workload}}, {{operation}}, 99th percentile" },
         ],
         top: 10,
-        help: "From the creation of a request in the kernel to its end, so with the time in queues. What comes from the page cache makes no request. Pages that are written back later count for the container or unit that the kernel charges, or for kernel. The bucket bounds are powers of two from 8 us to 9 s.",
+        help: "From the creation of a request in the kernel to its end, with the time in queues. What comes from the page cache makes no request. Pages that are written back count for the container or unit that the kernel charges. The bucket bounds are powers of two from 8 us to 9 s.",
         empty: { text: "No workload read or wrote a block device in this time range.", probe: "block" },
       },
       {

@@ -37,7 +37,7 @@ export const TEE_TABLES: readonly PanelDef[] = [
       { title: "Age", unit: "seconds", expr: `(time() - sgx_enclave_start_time_seconds{$nodes}) * ${WITH_WORKLOAD}` },
     ],
     sortBy: 4,
-    help: "At most 64 enclaves have their own row. PID is the process that created the enclave. Threads is the number of threads that can be inside at once (TCS). Debug enclaves can be read from outside and must not be used in production.",
+    help: "At most 64 enclaves have their own row. PID is the process that created it. Threads is the number of threads that can be inside at once (TCS). Debug enclaves can be read from outside.",
     empty: { text: "No enclave existed at the end of this time range, or the filter selects none.", probe: "sgx_" },
   },
   {
@@ -54,7 +54,7 @@ export const TEE_TABLES: readonly PanelDef[] = [
         expr: "sum by (workload, by, instance) ($rate(sgx_workload_pages_evicted_by_total{$workloads}[$window])) > 0",
       },
     ],
-    help: "Each row is a workload that loses pages, each column one that takes them; darker cells are higher rates. The taking workload evicted the pages itself, or took the last page before the driver evicted in the background. A workload that evicts its own pages has too large a working set for the memory left.",
+    help: "Each row is a workload that loses pages, each column one that takes them. The taking workload evicted the pages itself, or took the last page before the driver evicted in the background. A workload that evicts its own pages has too large a working set.",
     empty: { text: "No workload lost enclave memory at the end of this time range.", probe: "sgx_" },
   },
 ];
@@ -75,7 +75,7 @@ export const TEE: readonly Section[] = [
           { expr: "sum(sgx_epc_size_bytes{$nodes})", legend: "size" },
         ],
         thresholds: [{ at: 0.8, level: "warn" }, { at: 0.95, level: "bad" }],
-        help: "Used pages of the enclave page cache (EPC), including version arrays, against its size. The driver starts to evict when few pages are free, so near the limit more enclave memory causes paging. The value is for all workloads: the workload filter does not apply.",
+        help: "Used pages of the enclave page cache (EPC), including version arrays, against its size. The driver starts to evict when few pages are free. The value is for all workloads: the workload filter does not apply.",
         empty: { text: "teescope can see no enclave memory on this machine. The status page says why.", probe: "sgx_" },
       },
       {
@@ -265,7 +265,7 @@ export const TEE: readonly Section[] = [
         unit: "per_second",
         queries: [{ expr: "sum by (kind) ($rate(teescope_enclave_transitions_total{$workloads}[$window]))", legend: "{{kind}}" }],
         error: `1.96 * sum by (kind) (label_replace(${AEX_DEVIATION}, "kind", "aex", "", ""))`,
-        help: "eenter and eexit: calls into and out of the enclave. aex: asynchronous exits, caused by interrupts and exceptions. An exit and the entry after it cost 8,000 to 14,000 cycles together; an interrupt and the return from it cost 5,000 to 14,000 cycles. How they are measured depends on the runtime; the label source of the metric says how. Where asynchronous exits are estimated from samples, the band is their 95 % interval.",
+        help: "eenter and eexit: calls into and out of the enclave. aex: asynchronous exits, caused by interrupts and exceptions. An exit and the entry after it cost 8,000 to 14,000 cycles together; an interrupt and the return from it cost 5,000 to 14,000 cycles. The label source of the metric says how they are measured. Where aex is estimated from samples, the band is its 95 % interval.",
         empty: { text: "No runtime whose transitions can be measured ran in this time range." },
       },
       {
@@ -287,7 +287,7 @@ export const TEE: readonly Section[] = [
         unit: "per_second",
         queries: [{ expr: "sum by (cause) ($rate(teescope_enclave_aex_total{$workloads}[$window]))", legend: "{{cause}}" }],
         error: `1.96 * sum by (cause) (${AEX_DEVIATION})`,
-        help: "timer: the tick of the CPU. device: interrupts of devices. reschedule: another CPU wakes up a thread on this one. page_fault: the enclave uses a page that is not there, often one that was evicted. other: other interrupts, and with --watch exceptions too. Where they are estimated from samples, the band is the 95 % interval.",
+        help: "timer: the tick of the CPU. device: interrupts of devices. reschedule: another CPU wakes up a thread on this one. page_fault: the enclave uses a page that is not there, often one that was evicted. other: other interrupts, and with --watch exceptions too. Where they are estimated, the band is the 95 % interval.",
         empty: { text: "No interrupt or page fault of an enclave was seen in this time range, or this kernel does not show them." },
       },
       {

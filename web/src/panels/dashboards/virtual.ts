@@ -60,7 +60,7 @@ export const VIRTUAL: Section = {
       unit: "seconds_per_second",
       queries: [{ expr: 'sum by (vm, reason, instance) ($rate(teescope_vm_exit_seconds_total{reason!="hlt",$nodes}[$window]))', legend: "{{vm}}: {{reason}}" }],
       top: 10,
-      help: "Virtual CPUs that are outside of their guest, on average, from the exit to the next entry. It includes the VMM and waiting for a processor, but not the switch itself. HLT is left out, because a guest with nothing to do is in it.",
+      help: "Virtual CPUs that are outside of their guest, on average, from the exit to the next entry. It includes the VMM and waiting for a processor, but not HLT, in which a guest has nothing to do.",
       empty: { text: "No virtual machine was outside of its guest in this time range.", probe: "vm_" },
     },
     {
