@@ -31,8 +31,7 @@ const supervisorGC = 10
 const collectorShare = 7.0 / 8
 
 // tuneMemory sets the wanted memory limit, or the default limit when wanted is 0, and keeps unused pages of the program out
-// of memory. percent is what SetGCPercent takes. GOGC and GOMEMLIMIT in the
-// environment take precedence over the defaults.
+// of memory. percent is what SetGCPercent takes. GOGC and GOMEMLIMIT in the environment take precedence over the defaults.
 func tuneMemory(wanted, limit int64, percent int) {
 	trim.Sparse()
 	if os.Getenv("GOGC") == "" {

@@ -141,5 +141,16 @@ func (c closers) Close() error {
 	return errors.Join(errs...)
 }
 
+// Each calls do with each entry of a map.
+func Each[K, V any](m *ebpf.Map, do func(K, V)) error {
+	var key K
+	var value V
+	entries := m.Iterate()
+	for entries.Next(&key, &value) {
+		do(key, value)
+	}
+	return entries.Err()
+}
+
 // IsMissing reports whether an operation on a map found no entry.
 func IsMissing(err error) bool { return errors.Is(err, ebpf.ErrKeyNotExist) }

@@ -131,13 +131,10 @@ type Table struct {
 
 // Tables returns the tables that were seen since the start. There are at most 256.
 func (s *Sampler) Tables() (all []Table, err error) {
-	var key tableKey
-	var seen uint64
-	entries := s.object.Map("ocall_tables").Iterate()
-	for entries.Next(&key, &seen) {
+	err = bpf.Each(s.object.Map("ocall_tables"), func(key tableKey, _ uint64) {
 		all = append(all, Table{Process{PID: int(key.TGID), Start: time.Duration(key.Start), Image: key.Image}, key.Address})
-	}
-	if err := entries.Err(); err != nil {
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading the tables of OCALLs: %w", err)
 	}
 	return all, nil

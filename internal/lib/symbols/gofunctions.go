@@ -59,23 +59,38 @@ func OpenGoTable(in io.ReaderAt, order binary.ByteOrder) (*GoTable, error) {
 	return t, nil
 }
 
-// Relative reports whether the table needs the address at which the code of Go begins, which is that of the symbol
-// runtime.text. Programs with code in C have theirs elsewhere in the same section.
-func (t *GoTable) Relative() bool { return t.address == 4 }
-
-// StartAt is the offset in the table of the word with the address of the code. The word is zero since Go 1.26. In a program that can
+// startAt is the offset in the table of the word with the address of the code. The word is zero since Go 1.26. In a program that can
 // be loaded anywhere, it may be zero until the program is loaded.
-const StartAt = 8 + 2*8
+const startAt = 8 + 2*8
 
-// Offsets in the first module that Go's linker describes in the section .go.module, since Go 1.26 (moduledata in
+// Words of the first module that Go's linker describes in the section .go.module, since Go 1.26 (moduledata in
 // runtime/symtab.go).
 const (
-	ModuleTableAt = 0      // of the address of the table
-	ModuleStartAt = 22 * 8 // of the address at which the code begins
+	moduleTable = 0  // the address of the table
+	moduleStart = 22 // the address at which the code begins
 )
 
-// SetStart says where the code of Go begins.
-func (t *GoTable) SetStart(address uint64) { t.text = address }
+// Start finds the address at which the code of Go begins, and reports whether the table has names then. It is that of the symbol
+// runtime.text: programs with code in C have theirs elsewhere in the same section. table and module are the addresses of the sections
+// of the table and .go.module, the latter 0 if there is none. words reads words at an address as linked, and returns none if it cannot.
+func (t *GoTable) Start(table, module uint64, words func(address uint64, n int) []uint64) bool {
+	if t.address == 8 {
+		return true // the table has addresses
+	}
+	if w := words(table+startAt, 1); len(w) == 1 && w[0] != 0 {
+		t.text = w[0]
+		return true
+	}
+	if module == 0 {
+		return false
+	}
+	w := words(module, moduleStart+1)
+	if len(w) <= moduleStart || w[moduleTable] != table {
+		return false
+	}
+	t.text = w[moduleStart]
+	return t.text != 0
+}
 
 // Names returns the name of the function at each of these ascending addresses, as linked, and an empty one if there is none.
 // It reads the table once, in chunks.

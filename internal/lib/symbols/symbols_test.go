@@ -66,15 +66,40 @@ func goTable() []byte {
 	return t
 }
 
+// The code begins where the table says, or else where the module of the table does.
 func TestGoTable(t *testing.T) {
-	table, err := OpenGoTable(bytes.NewReader(goTable()), binary.LittleEndian)
-	if err != nil || !table.Relative() {
-		t.Fatal(err)
+	const at, module, start = 0x500000, 0x600000, 0x400000
+	moduleOf := func(table uint64) []uint64 {
+		words := make([]uint64, moduleStart+1)
+		words[moduleTable], words[moduleStart] = table, start
+		return words
 	}
-	table.SetStart(0x400000)
-	got := table.Names([]uint64{0x1000, 0x400fff, 0x401000, 0x40100f, 0x401010, 0x40101f, 0x401020})
-	if want := "||one|one|two|two|"; strings.Join(got, "|") != want {
-		t.Errorf("%q, want %q", strings.Join(got, "|"), want)
+	for what, tt := range map[string]struct {
+		memory map[uint64][]uint64
+		module uint64
+		want   bool
+	}{
+		"the table":          {map[uint64][]uint64{at + startAt: {start}}, 0, true},
+		"its module":         {map[uint64][]uint64{at + startAt: {0}, module: moduleOf(at)}, module, true},
+		"another's module":   {map[uint64][]uint64{at + startAt: {0}, module: moduleOf(at + 1)}, module, false},
+		"a part of a module": {map[uint64][]uint64{at + startAt: {0}, module: moduleOf(at)[:2]}, module, false},
+		"nothing":            {nil, 0, false},
+	} {
+		table, err := OpenGoTable(bytes.NewReader(goTable()), binary.LittleEndian)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := func(address uint64, n int) []uint64 { return tt.memory[address][:min(n, len(tt.memory[address]))] }
+		if got := table.Start(at, tt.module, words); got != tt.want {
+			t.Errorf("%s says where the code begins: %v", what, got)
+		}
+		if !tt.want {
+			continue
+		}
+		got := table.Names([]uint64{0x1000, 0x400fff, 0x401000, 0x40100f, 0x401010, 0x40101f, 0x401020})
+		if want := "||one|one|two|two|"; strings.Join(got, "|") != want {
+			t.Errorf("%s: %q, want %q", what, strings.Join(got, "|"), want)
+		}
 	}
 }
 

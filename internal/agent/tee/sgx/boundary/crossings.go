@@ -78,7 +78,7 @@ func (c Crossings) of(p *process.Process) (*crossing.Counts, *crossing.Counter, 
 
 // each calls do with what the kernel side has counted of threads.
 func (c Crossings) each(do func(crossing.Key, crossing.Entry)) error {
-	if err := crossing.Each(c.backend.object.Map("crossed_threads").Iterate(), do); err != nil {
+	if err := bpf.Each(c.backend.object.Map("crossed_threads"), do); err != nil {
 		return fmt.Errorf("reading the crossings of threads: %w", err)
 	}
 	return nil
@@ -88,8 +88,7 @@ func (c Crossings) each(do func(crossing.Key, crossing.Entry)) error {
 func (c Crossings) tidy() error {
 	threads, followed := map[uint32][]crossing.Key{}, map[uint32][]crossing.FollowedKey{}
 	err := c.each(func(key crossing.Key, n crossing.Entry) { threads[n.TGID] = append(threads[n.TGID], key) })
-	following := c.backend.object.Map("following").Iterate()
-	err = errors.Join(err, crossing.Each(following, func(key crossing.FollowedKey, n crossing.Followed) {
+	err = errors.Join(err, bpf.Each(c.backend.object.Map("following"), func(key crossing.FollowedKey, n crossing.Followed) {
 		followed[n.TGID] = append(followed[n.TGID], key)
 	}))
 	return errors.Join(err,

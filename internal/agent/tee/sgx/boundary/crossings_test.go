@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -248,7 +249,7 @@ func TestManyThreadsThatHaveEndedAreForgotten(t *testing.T) {
 // followed returns how many threads of a program the kernel side follows.
 func followed(t *testing.T, b *Backend, p *target) (n int) {
 	t.Helper()
-	err := crossing.Each(b.object.Map("following").Iterate(), func(_ crossing.FollowedKey, of crossing.Followed) {
+	err := bpf.Each(b.object.Map("following"), func(_ crossing.FollowedKey, of crossing.Followed) {
 		if of.TGID == uint32(p.Process.Pid) {
 			n++
 		}

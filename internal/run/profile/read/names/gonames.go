@@ -4,7 +4,6 @@ package names
 
 import (
 	"debug/elf"
-	"io"
 
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
@@ -20,31 +19,30 @@ func goNames(program *file, addresses []uint64) []string {
 	if err != nil {
 		return nil
 	}
-	if t.Relative() {
-		start := goStart(program, s)
-		if start == 0 {
-			return nil
+	sections, module := []*elf.Section{s}, uint64(0)
+	if m := program.Section(".go.module"); m != nil && m.Type != elf.SHT_NOBITS {
+		sections, module = append(sections, m), m.Addr
+	}
+	// A program that is linked to an address has its words in its file.
+	words := func(address uint64, n int) []uint64 {
+		for _, in := range sections {
+			data := make([]byte, 8*n)
+			if address < in.Addr || address-in.Addr >= in.Size {
+				continue
+			}
+			if _, err := in.ReadAt(data, int64(address-in.Addr)); err != nil {
+				return nil
+			}
+			all := make([]uint64, n)
+			for i := range all {
+				all[i] = program.ByteOrder.Uint64(data[8*i:])
+			}
+			return all
 		}
-		t.SetStart(start)
+		return nil
+	}
+	if !t.Start(s.Addr, module, words) {
+		return nil
 	}
 	return t.Names(addresses)
-}
-
-// goStart returns the address at which the code of Go begins, or 0. A program that is linked to an address has it in its file.
-func goStart(program *file, table *elf.Section) uint64 {
-	word := func(in io.ReaderAt, offset int64) uint64 {
-		var b [8]byte
-		if _, err := in.ReadAt(b[:], offset); err != nil {
-			return 0
-		}
-		return program.ByteOrder.Uint64(b[:])
-	}
-	if start := word(table, symbols.StartAt); start != 0 {
-		return start
-	}
-	module := program.Section(".go.module")
-	if module == nil || module.Type == elf.SHT_NOBITS || word(module, symbols.ModuleTableAt) != table.Addr {
-		return 0
-	}
-	return word(module, symbols.ModuleStartAt)
 }

@@ -51,19 +51,3 @@ type Counter struct {
 
 // ByCalls is the value of Key.By for crossings that calls of functions are.
 const ByCalls = byCalls
-
-// entries are those of a map of the kernel side.
-type entries interface {
-	Next(key, value any) bool
-	Err() error
-}
-
-// Each calls do with each entry of a map.
-func Each[K, V any](of entries, do func(K, V)) error {
-	var key K
-	var value V
-	for of.Next(&key, &value) {
-		do(key, value)
-	}
-	return of.Err()
-}

@@ -44,21 +44,16 @@ func goTable(p *Program) *symbols.GoTable {
 	if err != nil {
 		return nil
 	}
-	if !t.Relative() {
-		return t
+	module, _ := named(p, ".go.module")
+	words := func(address uint64, n int) []uint64 {
+		all, err := p.Words(address, n)
+		if err != nil {
+			return nil
+		}
+		return all
 	}
-	if start, err := p.Words(s.Addr+symbols.StartAt, 1); err == nil && start[0] != 0 {
-		t.SetStart(start[0])
-		return t
-	}
-	module, ok := named(p, ".go.module")
-	if !ok {
+	if !t.Start(s.Addr, module.Addr, words) {
 		return nil
 	}
-	words, err := p.Words(module.Addr, symbols.ModuleStartAt/8+1)
-	if err != nil || words[symbols.ModuleTableAt/8] != s.Addr {
-		return nil
-	}
-	t.SetStart(words[symbols.ModuleStartAt/8])
 	return t
 }

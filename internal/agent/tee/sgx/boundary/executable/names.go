@@ -62,7 +62,8 @@ func (c *candidate) better(than *candidate) bool {
 }
 
 // Names returns the name of the function at each of these addresses, which are ascending and as linked. A name is empty if
-// neither a symbol nor Go's table of functions covers the address. It reads all tables once, in chunks, so that its memory depends on the addresses only.
+// neither a symbol nor Go's table of functions covers the address. It reads all tables once, in chunks, so that its memory
+// depends on the addresses only.
 func (p *Program) Names(addresses []uint64) ([]string, error) {
 	best := make([]candidate, len(addresses))
 	symbols, matches := uint64(0), 0

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
@@ -18,17 +19,13 @@ import (
 const ecallRuntime = 1<<32 - 1
 
 func (f *Functions) readCalls(ending *window.File, weight float64) error {
-	var key callKey
-	var n uint64
 	var stale []callKey
-	entries := f.Object.Map("calls").Iterate()
-	for entries.Next(&key, &n) {
+	err := bpf.Each(f.Object.Map("calls"), func(key callKey, n uint64) {
 		if isStale := f.takeCalls(key, n, ending, weight); isStale {
 			stale = append(stale, key)
 		}
-	}
-	var err error
-	if err = entries.Err(); err != nil {
+	})
+	if err != nil {
 		err = fmt.Errorf("reading the counters of calls: %w", err)
 	}
 	f.decide()

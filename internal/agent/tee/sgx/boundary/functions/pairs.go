@@ -61,13 +61,7 @@ func (f *Functions) Pairs(of map[uint32]bool) (crossing.Pairs, error) {
 }
 
 func eachPair(o *bpf.Object, do func(pairKey, pairCount)) error {
-	var key pairKey
-	var n pairCount
-	entries := o.Map("pairs").Iterate()
-	for entries.Next(&key, &n) {
-		do(key, n)
-	}
-	if err := entries.Err(); err != nil {
+	if err := bpf.Each(o.Map("pairs"), do); err != nil {
 		return fmt.Errorf("reading which call follows which: %w", err)
 	}
 	return nil
@@ -112,16 +106,13 @@ func (f *Functions) Crossings(p *process.Process) (*crossing.Counts, *crossing.C
 	split := func(calls, _ uint64) crossing.Counts {
 		return crossing.Counts{Enters: calls, Exits: calls, Source: source}
 	}
-	var key callKey
-	var n, sum uint64
-	whole := true
-	entries := f.Object.Map("calls").Iterate()
-	for entries.Next(&key, &n) {
+	sum, whole := uint64(0), true
+	err := bpf.Each(f.Object.Map("calls"), func(key callKey, n uint64) {
 		if s := f.sites[key.Site]; key.TGID == p.TGID && s != nil && s.spot.crosses(s.runtime) {
 			sum, whole = sum+n, whole && s.crosses(p)
 		}
-	}
-	if err := entries.Err(); err != nil {
+	})
+	if err != nil {
 		return nil, nil, fmt.Errorf("reading the counters of calls: %w", err)
 	}
 	if !whole || sum == 0 {

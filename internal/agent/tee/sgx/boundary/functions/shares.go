@@ -98,8 +98,8 @@ func (t *tenants) recount() error {
 	}
 	o := t.functions.Object
 	err := errors.Join(
-		crossing.Each(o.Map("crossed_threads").Iterate(), func(_ crossing.Key, n crossing.Entry) { take(sharedThreads, n.TGID) }),
-		crossing.Each(o.Map("following").Iterate(), func(_ crossing.FollowedKey, n crossing.Followed) { take(sharedFollowing, n.TGID) }),
+		bpf.Each(o.Map("crossed_threads"), func(_ crossing.Key, n crossing.Entry) { take(sharedThreads, n.TGID) }),
+		bpf.Each(o.Map("following"), func(_ crossing.FollowedKey, n crossing.Followed) { take(sharedFollowing, n.TGID) }),
 		eachPair(o, func(key pairKey, _ pairCount) { take(sharedPairs, key.TGID) }),
 	)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
@@ -106,20 +107,17 @@ func (o ocallTables) remember(t located) {
 
 // unseen returns the OCALL tables that the kernel side has seen since the previous call, and those that are due again.
 func (o ocallTables) unseen() ([]tableKey, error) {
-	var key tableKey
-	var zero uint64
 	var found []tableKey
 	now := o.functions.Processes.Now()
-	entries := o.functions.Object.Map("tables").Iterate()
-	for entries.Next(&key, &zero) {
+	err := bpf.Each(o.functions.Object.Map("tables"), func(key tableKey, _ uint64) {
 		if s := o.functions.processes[key.TGID]; s != nil {
 			if is, known := s.tables[key.Address]; known && (is.again.IsZero() || now.Before(is.again)) {
-				continue
+				return
 			}
 		}
 		found = append(found, key)
-	}
-	if err := entries.Err(); err != nil {
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading the OCALL tables: %w", err)
 	}
 	return found, nil

@@ -35,14 +35,8 @@ func (g *Counters) live() ([]liveThread, error) {
 
 // takeEnded returns the threads that have ended since the previous call.
 func (g *Counters) takeEnded() (map[threadKey]endedThread, error) {
-	var key threadKey
-	var value endedThread
 	taken := map[threadKey]endedThread{}
-	entries := g.Object.Map("ended").Iterate()
-	for entries.Next(&key, &value) {
-		taken[key] = value
-	}
-	if err := entries.Err(); err != nil {
+	if err := bpf.Each(g.Object.Map("ended"), func(key threadKey, value endedThread) { taken[key] = value }); err != nil {
 		return nil, fmt.Errorf("reading the threads that have ended: %w", err)
 	}
 	for key := range taken {
