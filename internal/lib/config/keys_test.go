@@ -86,6 +86,7 @@ var tries = map[string]struct {
 	"targets-config-file": {[]string{"agents.yml", "*.rack1:9750=rack1.yml", "node[12]:9750=/etc/a=b.yml"}, map[string]string{
 		"a\tb":          `"a\tb" holds a control character or is not UTF-8`,
 		"[a:9750=a.yml": `"[a:9750=a.yml" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
+		"=a.yml":        `"=a.yml" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
 		"a:9750=":       `"a:9750=" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
 	}},
 	"discovery": {[]string{"file=/etc/teescope/*.yml", "kubernetes=observe/app.kubernetes.io/component=agent"}, map[string]string{

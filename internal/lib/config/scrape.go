@@ -52,7 +52,7 @@ func targetsConfigFileKey() *key {
 				pattern, file := cutPattern(s)
 				_, err := path.Match(pattern, "")
 				switch {
-				case file == "" || err != nil:
+				case file == "" || strings.HasPrefix(s, "=") || err != nil:
 					return fmt.Errorf("%q is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml", s)
 				case seen[pattern] && pattern == "":
 					return fmt.Errorf("%q: all agents without a pattern have a file already", s)
