@@ -125,11 +125,32 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net, Confidential: tee.GuestOf(roots).IsTEE()}),
 		processreads.New(reads),
 		profiles,
-		settings.New(settings.Options{Proc: roots.Proc, Reads: reads, Names: c.Workloads.Settings, Mains: mains(sys)}),
+		settings.New(settingsOf(c, live.Machine{Roots: roots, Cgroup: machine.cgroup, Reads: reads}, detector, sys)),
 		sys,
 		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names)...),
 		own,
 	}, sys, edge, profiles, names, live.NewServer(live.Machine{Roots: roots, Cgroup: machine.cgroup, Reads: reads}, sys.Processes)}
+}
+
+// settingsOf returns what the collector of settings reads.
+func settingsOf(c *config.Config, m live.Machine, detector *tee.Detector, sys *system.Collector) settings.Options {
+	var keys, variables []string
+	for _, name := range c.Workloads.Settings {
+		if config.IsManifestKey(name) {
+			keys = append(keys, name)
+		} else {
+			variables = append(variables, name)
+		}
+	}
+	o := settings.Options{Proc: m.Proc, Reads: m.Reads, Names: variables, Mains: mains(sys)}
+	if len(keys) > 0 {
+		manifests := live.NewSettings(m, keys)
+		o.Manifest = func(p settings.Main) (map[string]string, error) {
+			_, runtime := detector.Workload([]uint32{uint32(p.PID)})
+			return manifests.Of(p.PID, runtime, p.Started)
+		}
+	}
+	return o
 }
 
 // mains returns the main processes of workloads.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,20 +33,21 @@ func (f *Finder) configured(p *Program) {
 		return
 	}
 	m, err := reader.Of(f.reads, p.first, func() (manifestFile, error) {
-		return manifestOf(f.proc.Process(p.first), p.app, teelabel.Runtime(p.Runtime))
+		return manifestOf(f.proc.Process(p.first), p.app, teelabel.Runtime(p.Runtime), manifest.MaxBytes)
 	})
 	p.Manifest, p.Text, p.Err = m.name, m.text, err
 }
 
 // manifestFile is a manifest as its process sees it.
 type manifestFile struct {
-	name string
-	text []byte
+	name    string
+	text    []byte
+	written time.Time
 }
 
 // manifestOf reads the manifest of a program. Gramine reads APPLICATION.manifest.sgx in its working directory, and
-// gramine-direct APPLICATION.manifest.
-func manifestOf(p hostfs.Process, app string, runtime teelabel.Runtime) (m manifestFile, err error) {
+// gramine-direct APPLICATION.manifest. One of more than most bytes is an error.
+func manifestOf(p hostfs.Process, app string, runtime teelabel.Runtime, most int64) (m manifestFile, err error) {
 	m.name = app + ".manifest"
 	if runtime == teelabel.GramineSGX {
 		m.name += ".sgx"
@@ -57,37 +59,37 @@ func manifestOf(p hostfs.Process, app string, runtime teelabel.Runtime) (m manif
 		}
 		m.name = path.Join(hostfs.Undeleted(dir), m.name)
 	}
-	m.text, err = inRoot(p, m.name)
+	err = m.inRoot(p, most)
 	return m, err
 }
 
-// inRoot reads a regular file as a process sees it: in its own root, which may be that of a container. It reads only what the user of
+// inRoot reads a manifest, a regular file, as its process sees it: in its own root, which may be that of a container. It reads only what the user of
 // the process may read: anybody can start a program that looks like Gramine, and mount any file as its manifest.
-func inRoot(p hostfs.Process, name string) ([]byte, error) {
-	fd, err := p.Locate(name)
+func (m *manifestFile) inRoot(p hostfs.Process, most int64) error {
+	fd, err := p.Locate(m.name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
-		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
+		return &os.PathError{Op: "stat", Path: m.name, Err: err}
 	}
 	user, known := p.User()
 	switch {
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, fmt.Errorf("%s: %w", name, errKind)
+		return fmt.Errorf("%s: %w", m.name, errKind)
 	case !known || user != 0 && user != info.Uid && info.Mode&unix.S_IROTH == 0:
-		return nil, fmt.Errorf("%s: %w", name, errForeign)
+		return fmt.Errorf("%s: %w", m.name, errForeign)
 	}
 	file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", m.name, err)
 	}
 	defer file.Close()
-	data, err := inputfile.ReadAll(file, manifest.MaxBytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	m.written = time.Unix(info.Mtim.Unix())
+	if m.text, err = inputfile.ReadAll(file, most); err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	return data, nil
+	return nil
 }

@@ -7,8 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -72,15 +71,9 @@ type Detector struct {
 // NewDetector returns a detector for the machine below the roots, which reads processes by the pool.
 func NewDetector(r Roots, reads *reader.Pool) *Detector {
 	return &Detector{
-		roots: r, reads: reads, guest: GuestOf(r), now: time.Now, boot: sinceBoot,
+		roots: r, reads: reads, guest: GuestOf(r), now: time.Now, boot: clock.SinceBoot,
 		seen: map[uint32]*seen{}, looks: burst, places: tenant.NewQuota(maxSeen),
 	}
-}
-
-func sinceBoot() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only if the arguments are wrong
-	return time.Duration(t.Nano())
 }
 
 // Workload returns the TEE that the processes use, and their runtime. The runtime is empty if none is recognised.

@@ -14,9 +14,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
-// clock returns a detector and its clock, which the test sets. The fake processes start one second after the
+// clocked returns a detector and its clock, which the test sets. The fake processes start one second after the
 // machine. The clock begins at that time.
-func clock(r Roots) (*Detector, *time.Time) {
+func clocked(r Roots) (*Detector, *time.Time) {
 	d, boot := NewDetector(r, nil), time.Unix(1000, 0)
 	now := boot.Add(time.Second)
 	d.now = func() time.Time { return now }
@@ -39,14 +39,14 @@ func looks(d *Detector, now *time.Time, seconds int) (n int) {
 
 func TestAProcessIsLookedAtLessAndLessOften(t *testing.T) {
 	r := machine(t, map[string]string{"proc/7/maps": ""})
-	d, now := clock(r)
+	d, now := clocked(r)
 	if n := looks(d, now, 60); n < 6 || n > 8 { // at 0, 1, 2, 4, ... s
 		t.Errorf("%d looks in its first minute, want about 7", n)
 	}
 	if n := looks(d, now, 3600); n < 12 || n > 18 {
 		t.Errorf("%d looks in the hour after, want about 16", n)
 	}
-	d, now = clock(r)
+	d, now = clocked(r)
 	*now = now.Add(24 * time.Hour)
 	if n := looks(d, now, 60); n != 1 {
 		t.Errorf("a process that has run for a day was looked at %d times in a minute", n)
@@ -55,7 +55,7 @@ func TestAProcessIsLookedAtLessAndLessOften(t *testing.T) {
 
 func TestAnEnclaveThatComesLaterIsFound(t *testing.T) {
 	r := machine(t, map[string]string{"proc/7/maps": ""})
-	d, now := clock(r)
+	d, now := clocked(r)
 	if kind, _ := d.Workload([]uint32{7}); kind != "none" {
 		t.Fatalf("the process is in %q before it has an enclave", kind)
 	}
@@ -69,7 +69,7 @@ func TestAnEnclaveThatComesLaterIsFound(t *testing.T) {
 func TestAnotherProgramIsLookedAtSoon(t *testing.T) {
 	r := machine(t, map[string]string{"proc/7/maps": enclaveMap})
 	root := filepath.Dir(r.Proc)
-	d, now := clock(r)
+	d, now := clocked(r)
 	*now = now.Add(24 * time.Hour)
 	is := func(want teelabel.Kind, when string) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 		put(t, root, "proc/"+pid+"/maps", enclaveMap)
 		tgids = append(tgids, uint32(i))
 	}
-	d, now := clock(r)
+	d, now := clocked(r)
 	found := func() (n int) {
 		d.Workload(tgids)
 		for _, s := range d.seen {

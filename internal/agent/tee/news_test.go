@@ -51,7 +51,7 @@ func TestProcessesThatDoNothingAreRarelyRead(t *testing.T) {
 		put(t, root, "proc/"+pid+"/maps", "")
 		tgids = append(tgids, uint32(i))
 	}
-	d, now := clock(r)
+	d, now := clocked(r)
 	follow(d)
 	hour := func() (reads, most int) {
 		for range time.Hour / step {
@@ -74,7 +74,7 @@ func TestProcessesThatDoNothingAreRarelyRead(t *testing.T) {
 func TestAReportedProcessIsLookedAtAtOnce(t *testing.T) {
 	r := machine(t, map[string]string{"proc/7/maps": ""})
 	root := filepath.Dir(r.Proc)
-	d, now := clock(r)
+	d, now := clocked(r)
 	reported, complete := follow(d)
 	*now = now.Add(24 * time.Hour)
 	is := func(want teelabel.Kind, when string) {
@@ -102,7 +102,7 @@ func TestAReportedProcessIsLookedAtAtOnce(t *testing.T) {
 }
 
 func TestDueNamesNewProcessesFirst(t *testing.T) {
-	d, now := clock(machine(t, nil))
+	d, now := clocked(machine(t, nil))
 	reported, _ := follow(d)
 	d.Due()
 	for tgid := range uint32(2 * burst) {

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/teescope/teescope/internal/cli/record/hardware"
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run"
 )
@@ -96,7 +95,7 @@ func (c *counting) launch(start func() (*child, error)) (*child, error) {
 	defer runtime.UnlockOSThread()
 	c.mu.Lock()
 	c.fold()
-	c.launched = sinceBoot()
+	c.launched = clock.SinceBoot()
 	set, err := hardware.OnExec(c.pairs)
 	if err != nil {
 		c.failure = err
@@ -118,13 +117,6 @@ func (c *counting) fold() {
 	}
 	c.command.Close()
 	c.command = nil
-}
-
-// sinceBoot returns the time since the start of the machine.
-func sinceBoot() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only with wrong arguments
-	return time.Duration(t.Nano())
 }
 
 // inherits reports whether a process that started then may have the counters of one that was counted before. A parent that

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/cli/record/hardware"
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/run"
 )
@@ -103,7 +104,7 @@ func TestCountersOfServers(t *testing.T) {
 	}
 	pid := server.Process.Pid
 	c.serve(pid, 0, "server", []int{pid})
-	c.served(sinceBoot())
+	c.served(clock.SinceBoot())
 	if !c.counts(pid) || c.counts(1<<30) {
 		t.Error("the process has no counters, or another one has")
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/condition"
 )
@@ -121,7 +122,7 @@ func (r *recording) warn(all []condition.Warning) {
 
 // count opens counters of the watched servers that have none.
 func (r *recording) count() {
-	began := sinceBoot()
+	began := clock.SinceBoot()
 	for pid, workload := range r.chooser.matching() {
 		if r.counting.counts(pid) {
 			continue

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clock detects that the machine's clock was set.
+// Package clock has the time since the machine's start, and detects that the machine's clock was set.
 //
-// It refuses to be a clock: use package time for the current time.
+// It refuses to be another clock: use package time for the current time.
 package clock
 
 import (
@@ -42,8 +42,11 @@ func (w *Watch) Step() time.Duration {
 
 // offset returns how far the clock is ahead of the time since the machine's start. That time also advances while the
 // machine is suspended (clock_gettime(2)), so the offset changes only when the clock is set.
-func offset() time.Duration {
-	var boot unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // every kernel since 2.6.39 has it
-	return time.Duration(time.Now().UnixNano() - boot.Nano())
+func offset() time.Duration { return time.Duration(time.Now().UnixNano()) - SinceBoot() }
+
+// SinceBoot returns the time since the machine's start, with that in suspend, as the kernel counts the start times of processes.
+func SinceBoot() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only if the arguments are wrong
+	return time.Duration(t.Nano())
 }

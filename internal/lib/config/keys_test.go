@@ -124,12 +124,16 @@ var tries = map[string]struct {
 	"workloads.max": {[]string{"1", "1024"}, map[string]string{
 		"many": `"many" is not a whole number: use 1 to 1024`, "0": "0 is out of range: use 1 to 1024",
 	}},
-	"workloads.settings": {[]string{"off", "GOMAXPROCS", "_x", "KEYS_MAX"}, map[string]string{
-		"A-B":          `"A-B" is not the name of an environment variable: use for example GOMAXPROCS`,
-		"DB_PASSWORD":  `"DB_PASSWORD" looks like the name of a secret, and everyone who can query would see its value`,
-		"DATABASE_URL": `"DATABASE_URL" looks like the name of a secret, and everyone who can query would see its value`,
-		"SSHKEY":       `"SSHKEY" looks like the name of a secret, and everyone who can query would see its value`,
-		"API_KEY":      `"API_KEY" looks like the name of a secret, and everyone who can query would see its value`,
+	"workloads.settings": {[]string{"off", "GOMAXPROCS", "_x", "KEYS_MAX", "sgx.enclave_size", "loader.log_level", "sgx.profile.enable"}, map[string]string{
+		"loader.env.LOG":                    `"loader.env.LOG" is not a key of Gramine's manifests that can be a setting: use loader.log_level, or one that begins with libos, sgx or sys`,
+		"fs.mounts":                         `"fs.mounts" is not a key of Gramine's manifests that can be a setting: use loader.log_level, or one that begins with libos, sgx or sys`,
+		"sgx.A":                             `"sgx.A" is not a key of Gramine's manifests that can be a setting: use loader.log_level, or one that begins with libos, sgx or sys`,
+		"sgx.insecure__protected_files_key": `"sgx.insecure__protected_files_key" looks like the name of a secret, and everyone who can query would see its value`,
+		"A-B":                               `"A-B" is not the name of an environment variable: use for example GOMAXPROCS`,
+		"DB_PASSWORD":                       `"DB_PASSWORD" looks like the name of a secret, and everyone who can query would see its value`,
+		"DATABASE_URL":                      `"DATABASE_URL" looks like the name of a secret, and everyone who can query would see its value`,
+		"SSHKEY":                            `"SSHKEY" looks like the name of a secret, and everyone who can query would see its value`,
+		"API_KEY":                           `"API_KEY" looks like the name of a secret, and everyone who can query would see its value`,
 	}},
 	"watch": {[]string{"pid=1", "comm=a|b"}, map[string]string{
 		"comm=a)|(b": `watch rule "comm=a)|(b": unexpected ): "a)|(b" (write comm=REGEX, exe=GLOB, cgroup=GLOB, workload=NAME or pid=N)`,

@@ -12,7 +12,7 @@ import (
 
 const (
 	// maxSettings is the maximum number of settings of a workload. Each is a series.
-	maxSettings = 32
+	maxSettings = 48
 	noSettings  = "off"
 )
 
@@ -25,12 +25,19 @@ var tuning = []string{
 	"TOKIO_WORKER_THREADS", "UV_THREADPOOL_SIZE",
 }
 
+// enclaveKeys are the keys of Gramine's manifests that are settings unless others are configured. Gramine's performance guide
+// and its manifest syntax say that they change how fast a program is.
+var enclaveKeys = []string{
+	"libos.check_invalid_pointers", "loader.log_level", "sgx.debug", "sgx.edmm_enable", "sgx.enable_stats", "sgx.enclave_size",
+	"sgx.insecure__rpc_thread_num", "sgx.max_threads", "sgx.preheat_enclave", "sgx.profile.enable", "sys.stack.size",
+}
+
 func workloadSettingsKey() *key {
 	return &key{
 		name: "workloads.settings", commands: Up | Agent, kind: "name,...", sep: ",", flagSep: true,
-		usage:   "environment variables of workloads to export as settings, for \"teescope correlate --server\"; off exports none",
-		defText: fmt.Sprintf("%d variables of allocators, thread pools and enclave runtimes", len(tuning)),
-		def:     func(Host) []string { return tuning },
+		usage:   "environment variables of workloads, and keys of Gramine's manifests, to export as settings, for \"teescope correlate --server\"; off exports none",
+		defText: fmt.Sprintf("%d variables of allocators, thread pools and enclave runtimes, and %d keys of manifests", len(tuning), len(enclaveKeys)),
+		def:     func(Host) []string { return slices.Concat(tuning, enclaveKeys) },
 		set: func(c *Config, names []string) error {
 			c.Workloads.Settings = nil
 			if slices.Equal(names, []string{noSettings}) {
@@ -58,14 +65,21 @@ func workloadSettingsKey() *key {
 
 var (
 	variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-	secret   = lazy.Regexp(`(?i)passw|passphrase|secret|token|credential|bearer|cookie|(api|access|private|ssh|encryption|signing)key|(^|_)(key|auth|pin|pass|pw|pwd|jwt|url|uri|dsn)($|_)`)
+	// manifestKey allows no key that holds an environment variable, a key of encrypted files or a name of a file.
+	manifestKey = lazy.Regexp(`^(libos|sgx|sys|loader\.log_level)(\.[a-z][a-z0-9_]{0,63}){0,3}$`)
+	secret      = lazy.Regexp(`(?i)passw|passphrase|secret|token|credential|bearer|cookie|(api|access|private|ssh|encryption|signing)key|(^|_)(key|auth|pin|pass|pw|pwd|jwt|url|uri|dsn)($|_)`)
 )
+
+// IsManifestKey reports whether a setting of workloads.settings is a key of manifests. Others are environment variables.
+func IsManifestKey(setting string) bool { return strings.Contains(setting, ".") }
 
 // checkSetting refuses names of variables that usually hold secrets, because anyone who can query sees the values. URLs of
 // databases and message brokers hold passwords.
 func checkSetting(name string) error {
 	switch {
-	case !variable().MatchString(name):
+	case IsManifestKey(name) && !manifestKey().MatchString(name):
+		return fmt.Errorf("%q is not a key of Gramine's manifests that can be a setting: use loader.log_level, or one that begins with libos, sgx or sys", strings.ToValidUTF8(name, "?"))
+	case !IsManifestKey(name) && !variable().MatchString(name):
 		return fmt.Errorf("%q is not the name of an environment variable: use for example GOMAXPROCS", strings.ToValidUTF8(name, "?"))
 	case secret().MatchString(name):
 		return fmt.Errorf("%q looks like the name of a secret, and everyone who can query would see its value", name)

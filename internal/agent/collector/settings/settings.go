@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings is the collector of settings of workloads: environment variables of their main processes, whose names
-// are configured. It reads processes without a lock and never a file of theirs. It refuses to know what a setting means.
+// Package settings is the collector of settings of workloads: environment variables of their main processes and keys of
+// their manifests, whose names are configured. It reads processes without a lock and opens no file of theirs. It refuses to
+// know what a setting means.
 package settings
 
 import (
@@ -40,9 +41,11 @@ type Main struct {
 type Options struct {
 	Proc  string // root of /proc
 	Reads *reader.Pool
-	// Names are the names of the environment variables that are settings. Without names, no process is read.
+	// Names are the names of the environment variables that are settings. Without names, no environment is read.
 	Names []string
-	Mains func() []Main
+	// Manifest returns the settings in the manifest of a main process; none if it has no manifest. Nil means that none is read.
+	Manifest func(Main) (map[string]string, error)
+	Mains    func() []Main
 }
 
 // Collector is the collector.
@@ -53,7 +56,7 @@ type Collector struct {
 	now          func() time.Time
 	info, number *metric.Desc
 	// Used by Collect only, which is not called concurrently.
-	known   map[process]*environment
+	known   map[process]*found
 	changes changes
 }
 
@@ -63,17 +66,17 @@ type process struct {
 	started time.Duration
 }
 
-// environment is what was found in a process.
-type environment struct {
-	variables map[string]string
-	read      time.Time
-	err       error
+// found is what was found in a process and its manifest.
+type found struct {
+	settings map[string]string
+	read     time.Time
+	err      error
 }
 
 // New returns the collector.
 func New(o Options) *Collector {
 	labels := []string{"workload", "container", "pod", "namespace"}
-	c := &Collector{opts: o, proc: hostfs.At(o.Proc), wanted: map[string]bool{}, now: time.Now, known: map[process]*environment{}, changes: changes{}}
+	c := &Collector{opts: o, proc: hostfs.At(o.Proc), wanted: map[string]bool{}, now: time.Now, known: map[process]*found{}, changes: changes{}}
 	for _, name := range o.Names {
 		c.wanted[name] = true
 	}
@@ -81,13 +84,16 @@ func New(o Options) *Collector {
 		Name: "teescope_workload_setting_info", Kind: metric.Info, Source: metric.Kernel,
 		Labels: append(slices.Clone(labels), "setting", "value"),
 		Help: "Always 1. One series for each setting of a workload: an environment variable of workloads.settings that its main process, the one that " +
-			"started first, was started with. Values are cut after 64 bytes. What the process changed later is not seen. Absent while they have changed more than 12 times in the last hour.",
-		Origin: "/proc/PID/environ",
+			"started first, was started with, or a key of its manifest if the process runs in Gramine. Values are cut after 64 bytes. What the process changed later is not seen. " +
+			"Absent while they have changed more than 12 times in the last hour.",
+		Origin: "/proc/PID/environ, APPLICATION.manifest",
 	})
 	c.number = metric.New(metric.Desc{
 		Name: "teescope_workload_settings", Kind: metric.Gauge, Unit: "settings", Source: metric.Kernel, Labels: labels,
-		Help:   "Number of series of teescope_workload_setting_info of a workload. 0 means that none of the variables was set. Absent if they could not be read, have changed more than 12 times in the last hour or the process has no environment, and for programs that write a title over them (Redis, nginx, PostgreSQL).",
-		Origin: "/proc/PID/environ",
+		Help: "Number of series of teescope_workload_setting_info of a workload. 0 means that none was set. Absent if they have changed more than 12 times in the last hour. " +
+			"Absent if they could not be read: the process has no environment or has written a title over it (Redis, nginx, PostgreSQL), or its manifest for Gramine " +
+			"has more than 1 MiB or was written after the process started.",
+		Origin: "/proc/PID/environ, APPLICATION.manifest",
 	})
 	return c
 }
@@ -100,11 +106,11 @@ func (c *Collector) Describe() []*metric.Desc { return []*metric.Desc{c.info, c.
 
 // Collect emits the samples of one scrape.
 func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) error {
-	if len(c.wanted) == 0 {
+	if len(c.wanted) == 0 && c.opts.Manifest == nil {
 		return nil
 	}
 	before := c.known
-	c.known = make(map[process]*environment, len(before))
+	c.known = make(map[process]*found, len(before))
 	mains := c.opts.Mains()
 	due := c.due(mains, before)
 	c.changes.tidy(c.now())
@@ -112,29 +118,45 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 		id := process{m.PID, m.Started}
 		of := before[id]
 		if due[id] {
-			of = &environment{read: c.now()}
-			of.variables, of.err = reader.Of(c.opts.Reads, m.PID, func() (map[string]string, error) {
-				return c.environment(m)
-			})
+			of = c.look(m)
 		}
 		if of == nil {
 			continue
 		}
 		c.known[id] = of
-		if of.err != nil || !c.changes.steady(strings.Join(m.Labels, "\x00"), of.variables, c.now()) {
+		if of.err != nil || !c.changes.steady(strings.Join(m.Labels, "\x00"), of.settings, c.now()) {
 			continue
 		}
-		emit(c.number.Value(float64(len(of.variables)), m.Labels...))
-		for _, name := range slices.Sorted(maps.Keys(of.variables)) {
-			emit(c.info.Value(1, append(slices.Clone(m.Labels), name, of.variables[name])...))
+		emit(c.number.Value(float64(len(of.settings)), m.Labels...))
+		for _, name := range slices.Sorted(maps.Keys(of.settings)) {
+			emit(c.info.Value(1, append(slices.Clone(m.Labels), name, of.settings[name])...))
 		}
 	}
 	return nil
 }
 
+// look reads the settings of a main process.
+func (c *Collector) look(m Main) *found {
+	of := &found{read: c.now()}
+	if len(c.wanted) > 0 {
+		of.settings, of.err = reader.Of(c.opts.Reads, m.PID, func() (map[string]string, error) { return c.environment(m) })
+	} else {
+		of.settings = make(map[string]string)
+	}
+	if of.err != nil || c.opts.Manifest == nil {
+		return of
+	}
+	var inManifest map[string]string
+	inManifest, of.err = c.opts.Manifest(m)
+	for name, value := range inManifest {
+		of.settings[name] = valueOf(value)
+	}
+	return of
+}
+
 // due returns the processes that are read in this scrape: those that were not read yet, and then those that were read the
 // longest time ago. In another order the first ones would be read again and again, and the others never.
-func (c *Collector) due(mains []Main, before map[process]*environment) map[process]bool {
+func (c *Collector) due(mains []Main, before map[process]*found) map[process]bool {
 	var all []process
 	readAt := func(id process) time.Time {
 		if of := before[id]; of != nil && !errors.Is(of.err, reader.ErrNotReady) {

@@ -179,7 +179,7 @@ func TestEnvironmentIsNotKept(t *testing.T) {
 	c := of(names, start(t, "GOGC=50"))
 	scrape(t, c)
 	for _, e := range c.known {
-		for name, value := range e.variables {
+		for name, value := range e.settings {
 			if unsafe.StringData(name) != unsafe.StringData(names[0]) {
 				t.Error("the name is a part of the environment")
 			}
@@ -187,12 +187,39 @@ func TestEnvironmentIsNotKept(t *testing.T) {
 				t.Errorf("the value is %q", value)
 			}
 		}
-		if len(e.variables) != 1 {
-			t.Errorf("%d variables, want 1", len(e.variables))
+		if len(e.settings) != 1 {
+			t.Errorf("%d settings, want 1", len(e.settings))
 		}
 	}
 	whole := strings.Repeat("x", 1<<20)
 	if got := valueOf(whole[:8]); unsafe.StringData(got) == unsafe.StringData(whole) {
 		t.Error("the value is a part of the environment")
+	}
+}
+
+// A manifest adds its settings. One that cannot be read leaves the workload without any, because a missing key would look unset.
+func TestManifest(t *testing.T) {
+	p := start(t, "GOGC=50")
+	var failure error
+	read := func(m Main) (map[string]string, error) {
+		if m.PID != p.PID {
+			t.Errorf("process %d is read", m.PID)
+		}
+		return map[string]string{"sgx.enclave_size": "512M", "sgx.long": strings.Repeat("x", 65)}, failure
+	}
+	c := New(Options{Proc: "/proc", Names: []string{"GOGC"}, Mains: func() []Main { return []Main{p} }, Manifest: read})
+	want := map[string]string{"GOGC": "50", "sgx.enclave_size": "512M", "sgx.long": strings.Repeat("x", 64)}
+	if got, n := scrape(t, c); !maps.Equal(got, want) || n != 3 {
+		t.Errorf("%v settings %q, want 3: %q", n, got, want)
+	}
+	c = New(Options{Proc: "/proc", Mains: func() []Main { return []Main{p} }, Manifest: read})
+	delete(want, "GOGC")
+	if got, n := scrape(t, c); !maps.Equal(got, want) || n != 2 {
+		t.Errorf("without variables: %v settings %q, want 2: %q", n, got, want)
+	}
+	failure = os.ErrPermission
+	c = New(Options{Proc: "/proc", Names: []string{"GOGC"}, Mains: func() []Main { return []Main{p} }, Manifest: read})
+	if got, n := scrape(t, c); len(got) != 0 || n != -1 {
+		t.Errorf("with an unreadable manifest: %v settings %q, want none", n, got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
@@ -38,7 +39,7 @@ func (s *slots) oldest() map[*workload.Workload[counts]]oldest {
 // trackMainProcesses detects replaced main processes of all workloads except containers, which the collector of
 // containers tracks with more information.
 func (s *slots) trackMainProcesses(proc hostfs.Root, reads *reader.Pool) {
-	now, wall := sinceBoot(), time.Now()
+	now, wall := clock.SinceBoot(), time.Now()
 	for w, p := range s.oldest() {
 		if w.Kind != workload.Program && w.Kind != workload.Unit {
 			continue
@@ -74,12 +75,6 @@ func (c *Collector) MainProcesses() []MainProcess {
 		}
 	}
 	return all
-}
-
-func sinceBoot() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only with wrong arguments
-	return time.Duration(t.Nano())
 }
 
 // errInMemory means that a program runs from memory, where each start has a new file.

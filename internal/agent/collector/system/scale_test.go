@@ -22,6 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/syscalls"
 )
@@ -234,7 +235,7 @@ func BenchmarkLook(b *testing.B) {
 			}
 			begun.Wait()
 			w := &busy{of: &workload.Workload[counts]{}, cpus: math.MaxInt32, pids: []int{os.Getpid()}}
-			l := busiest{proc: hostfs.At("/proc"), clock: sinceBoot}
+			l := busiest{proc: hostfs.At("/proc"), clock: clock.SinceBoot}
 			var used time.Duration
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -133,7 +134,7 @@ func TestTheOldestProcessIsFound(t *testing.T) {
 		if sl.Workload.Name != name {
 			continue
 		}
-		age := sinceBoot() - time.Duration(sl.gauge.OldestStart)
+		age := clock.SinceBoot() - time.Duration(sl.gauge.OldestStart)
 		if int(sl.gauge.Oldest) != pids[0] || sl.gauge.Processes != 3 || age < 40*time.Millisecond || age > 10*time.Minute {
 			t.Errorf("of %d processes the oldest is %d, %s old; want %d of %v", sl.gauge.Processes, sl.gauge.Oldest, age, pids[0], pids)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
@@ -61,7 +62,7 @@ func New(o Options) *Collector {
 	return &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}), demands: Demands{changed: make(chan struct{}, 1)},
 		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup), reads: o.Reads}, members: members{proc: hostfs.At(o.Proc), detector: o.Detector},
-		overhead: newOverhead(o), busiest: busiest{proc: hostfs.At(o.Proc), clock: sinceBoot},
+		overhead: newOverhead(o), busiest: busiest{proc: hostfs.At(o.Proc), clock: clock.SinceBoot},
 	}
 }
 
