@@ -32,6 +32,39 @@ type Code struct {
 	Profile string `json:"profile,omitempty"`
 	// Change is the difference from the window before that in which the finding was first seen, in the same way.
 	Change string `json:"change,omitempty"`
+	// Functions are those of the workload's samples in the window. It is absent if the server keeps fewer than 20 of them, and
+	// for other events than CPU time and system calls.
+	Functions *Functions `json:"functions,omitempty"`
+}
+
+// CodeKey is what code is looked for: that of an event of a workload. An empty workload is the whole machine.
+type CodeKey struct {
+	Event    CodeEvent
+	Workload string
+}
+
+// Functions are the functions with the most samples. For CPU time, a sample counts for the function that was running. For system
+// calls, only samples in the kernel count, for the function that called it.
+type Functions struct {
+	Samples int        `json:"samples"` // of all functions
+	Unnamed float64    `json:"unnamed"` // share of the samples whose function has no name, such as those in an enclave
+	Top     []Function `json:"top"`     // at most 5, the largest share first
+}
+
+// Function is a function with its share of the samples. Low and High are the ends of its 95 % interval.
+type Function struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Key returns what code the finding is about, or false if it is about none.
+func (f *Finding) Key() (CodeKey, bool) {
+	if f.Code == nil {
+		return CodeKey{}, false
+	}
+	return CodeKey{f.Code.Event, f.Workload}, true
 }
 
 // recordFor is how long the command takes samples.
@@ -60,13 +93,14 @@ func NewCode(event CodeEvent, workload string) *Code {
 	return &Code{Event: event, Command: strings.Join(append(parts, "-o code.html"), " ")}
 }
 
-// Linked returns the code with links to the profiles that a server keeps. held reports whether it has a sample of the finding's
-// workload in a time.
-func (f *Finding) Linked(window time.Duration, held func(workload string, start, end time.Time) bool) *Code {
+// Linked returns the code with the functions that were found, and with links to the profiles that a server keeps. held reports
+// whether it has a sample of the finding's workload in a time.
+func (f *Finding) Linked(window time.Duration, found *Functions, held func(workload string, start, end time.Time) bool) *Code {
 	if f.Code == nil || !held(f.Workload, f.LastSeen.Add(-window), f.LastSeen) {
 		return f.Code
 	}
 	code := *f.Code
+	code.Functions = found
 	q := url.Values{"format": {"html"}}
 	if f.Workload != "" {
 		q.Set("workload", f.Workload)

@@ -36,7 +36,7 @@ func TestFindingsLinkToProfiles(t *testing.T) {
 	f := Finding{Workload: "web", FirstSeen: now.Add(-10 * time.Minute), LastSeen: now, Code: NewCode(CodeCPU, "web")}
 	from := time.Time{}
 	held := func(workload string, start, _ time.Time) bool { return workload == "web" && !start.Before(from) }
-	code := f.Linked(5*time.Minute, held)
+	code := f.Linked(5*time.Minute, nil, held)
 	if want := "/api/profiles/merged?end=1700000000&format=html&start=1699999700&workload=web"; code.Profile != want {
 		t.Errorf("%s, want %s", code.Profile, want)
 	}
@@ -47,13 +47,13 @@ func TestFindingsLinkToProfiles(t *testing.T) {
 		t.Error("the finding itself has changed: it is stored without links")
 	}
 	from = now.Add(-6 * time.Minute)
-	if code := f.Linked(5*time.Minute, held); code.Profile == "" || code.Change != "" {
+	if code := f.Linked(5*time.Minute, nil, held); code.Profile == "" || code.Change != "" {
 		t.Errorf("without a profile from before: %+v", code)
 	}
-	if from = now; f.Linked(5*time.Minute, held) != f.Code {
+	if from = now; f.Linked(5*time.Minute, nil, held) != f.Code {
 		t.Error("there is a link without a profile")
 	}
-	if f.Code = nil; f.Linked(5*time.Minute, func(string, time.Time, time.Time) bool { return true }) != nil {
+	if f.Code = nil; f.Linked(5*time.Minute, nil, func(string, time.Time, time.Time) bool { return true }) != nil {
 		t.Error("a finding about no code has a link")
 	}
 }

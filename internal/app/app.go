@@ -208,14 +208,14 @@ func (p *program) server() error {
 	pushed := runs.New(runs.Options{Dir: filepath.Join(c.DataDir, prom.RunsDir), Comparer: p.Comparer, Log: p.Log})
 	p.web.Own, p.web.Runs = kept, pushed
 	p.add(db, evaluated.Hub, db.Reloader(), stored, kept, pushed)
-	held := p.profiles()
+	profiled := p.profiles()
 	p.cluster()
 	if !c.Analysis.Enabled {
 		return nil
 	}
 	analysed := findings.Options{
 		Source: db.Source().While(p.status.Stores), Name: p.host, Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"),
-		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub), Held: held,
+		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub), Profiles: profiled,
 	}
 	if p.local != nil {
 		analysed.Threads, analysed.Manifest = p.local.Threads, p.local.Manifest
@@ -223,9 +223,8 @@ func (p *program) server() error {
 	return p.analyse(analysed)
 }
 
-// profiles adds the store of the profiles of this machine's agent. It returns a function that reports whether a workload has a
-// sample in them in a time, or nil without an agent.
-func (p *program) profiles() (held func(workload string, start, end time.Time) bool) {
+// profiles adds the store of the profiles of this machine's agent. It returns nil without an agent.
+func (p *program) profiles() findings.Profiles {
 	if p.local == nil {
 		return nil
 	}
@@ -236,7 +235,7 @@ func (p *program) profiles() (held func(workload string, start, end time.Time) b
 	})
 	p.web.Profiles = kept
 	p.add(kept)
-	return kept.Held
+	return kept
 }
 
 // analyse adds the analysis of a database. It is initialised after the database and stops before it.

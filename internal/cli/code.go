@@ -23,7 +23,7 @@ func (a Analysis) link(ctx context.Context, server *remote.Server, window time.D
 	answers := true
 	for i := range found[:min(len(found), maxLinked)] {
 		f := &found[i]
-		f.Code = f.Linked(window, func(workload string, start, end time.Time) bool {
+		f.Code = f.Linked(window, nil, func(workload string, start, end time.Time) bool {
 			if !answers {
 				return false
 			}

@@ -60,6 +60,10 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 		if i == 0 {
 			fmt.Fprintf(w, "\n**%s**\n\n", say("code"))
 		}
+		if l.text == "" {
+			fmt.Fprintf(w, "- %s\n", markdown(l.title))
+			continue
+		}
 		fmt.Fprintf(w, "- %s: %s\n", markdown(strings.TrimSuffix(l.title, ":")), code(l.text))
 	}
 	markdownList(w, "**"+say("settings")+"**", f.Settings)

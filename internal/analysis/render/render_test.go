@@ -84,6 +84,8 @@ func found() engine.Result {
 				Code: &analysis.Code{
 					Event: analysis.CodeCalls, Command: "sudo teescope profile record --event syscalls --for 30s --watch workload=redis-server -o code.html",
 					Profile: "/api/profiles/merged?format=html&workload=redis-server&start=1&end=2", Change: "/api/profiles/merged?format=html&base.start=0&base.end=1",
+					Functions: &analysis.Functions{Samples: 812, Unnamed: 0.04, Top: []analysis.Function{
+						{Name: "getMonotonicUs", Share: 0.41, Low: 0.36, High: 0.46}, {Name: "writeToClient", Share: 0.002, Low: 0.0001, High: 0.01}}},
 				},
 				Runbook: "docs/runbooks/chatty-syscall.md",
 			},
@@ -245,7 +247,7 @@ func TestMarkdown(t *testing.T) {
 func TestHostileNamesReachNoTerminalAndNoPage(t *testing.T) {
 	r := New("\x1b[2J", hostile(), 0, []string{"\x1b[2J"})
 	evil := r.Findings[0].Workload
-	r.Findings[0].Code = &analysis.Code{Event: analysis.CodeCPU, Command: evil, Profile: evil, Change: evil}
+	r.Findings[0].Code = &analysis.Code{Event: analysis.CodeCPU, Command: evil, Profile: evil, Change: evil, Functions: &analysis.Functions{Samples: 20, Top: []analysis.Function{{Name: evil}}}}
 	var text, md bytes.Buffer
 	if err := r.Text(&text, false); err != nil {
 		t.Fatal(err)
@@ -343,6 +345,7 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{analysis.Span{}, s.Defs["span"]},
 		{analysis.Threads{}, s.Defs["threads"]},
 		{analysis.Code{}, s.Defs["code"]},
+		{analysis.Functions{}, s.Defs["functions"]},
 		{Cause{}, s.Defs["cause"]},
 		{Member{}, s.Defs["member"]},
 		{analysis.Gain{}, s.Defs["gain"]},

@@ -158,7 +158,9 @@ func (t terminal) code(c *analysis.Code) {
 			t.line("   ", t.paint(cyan, say("code")))
 		}
 		t.prose("   - ", l.title)
-		t.line("       ", t.paint(dim, clean(l.text)))
+		if l.text != "" {
+			t.line("       ", t.paint(dim, clean(l.text)))
+		}
 	}
 }
 

@@ -67,8 +67,8 @@ type Options struct {
 	Instance string
 	// Manifest reads the manifest of a workload in Gramine on the same machine. It may be nil.
 	Manifest ManifestOf
-	// Held reports whether a profile of the machine Instance has a sample of a workload in a time. It may be nil.
-	Held func(workload string, start, end time.Time) bool
+	// Profiles are those of the machine Instance. It may be nil.
+	Profiles Profiles
 	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the
 	// silences. It may be nil.
 	Tell func(live []analysis.Finding)
@@ -87,6 +87,7 @@ type Analyst struct {
 	routes   *http.ServeMux
 	unusual  unusual      // used only by Run
 	threads  *threadNames // used only by Run
+	code     *code        // used only by Run
 	telling  sync.Mutex
 
 	mu     sync.Mutex
@@ -109,7 +110,7 @@ const (
 func New(o Options) *Analyst {
 	a := &Analyst{
 		opts: o, unusual: make(unusual), families: newFamilies(), asking: make(queue, 1),
-		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0}, threads: newThreadNames(o),
+		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0}, threads: newThreadNames(o), code: newCode(o),
 	}
 	a.routes = a.newRoutes()
 	return a
@@ -285,6 +286,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: a.opts.Window, Findings: result.Findings, AtOnce: result.AtOnce, Knows: result.Knows})
 	unwritten = errors.Join(unwritten, a.past.Sync(result.At, a.silences.Mark(a.ledger.Open(), result.At), a.ledger.Closed()))
 	a.metered(func() { a.threads.look(ctx, result) })
+	a.metered(func() { a.code.look(ctx, result) })
 	a.publish(result)
 	a.tell()
 	a.metered(func() { unwritten = errors.Join(unwritten, a.past.search(ctx, a.opts.Source, result.At)) })
@@ -297,21 +299,11 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 
 // publish makes the report of the open findings the newest one.
 func (a *Analyst) publish(result engine.Result) {
-	result.Findings = a.opts.linked(current(a.threads.named(a.past.explained(a.ledger.Open()))))
+	result.Findings = a.code.linked(current(a.threads.named(a.past.explained(a.ledger.Open()))))
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()
 	a.newest = &report
 	a.mu.Unlock()
-}
-
-// linked adds to findings about this machine the profiles that are kept.
-func (o Options) linked(findings []analysis.Finding) []analysis.Finding {
-	for i := range findings {
-		if f := &findings[i]; o.Held != nil && f.Instance == o.Instance {
-			f.Code = f.Linked(o.Window, o.Held)
-		}
-	}
-	return findings
 }
 
 // current marks the causes of findings that are no longer found, so that nobody takes them for present.

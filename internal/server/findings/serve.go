@@ -112,7 +112,9 @@ func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, er
 		return render.Report{}, err
 	}
 	a.date(result.Findings)
-	a.opts.linked(result.Findings)
+	code := newCode(a.opts)
+	code.look(ctx, result)
+	code.linked(result.Findings)
 	return render.New(a.opts.Name, result, 0, nil), nil
 }
 

@@ -133,17 +133,3 @@ func TestThreadsOfAHostileProgram(t *testing.T) {
 		t.Errorf("%d workloads are read in a look", reads)
 	}
 }
-
-// Only findings about the machine of the server's agent link to the profiles that the server keeps.
-func TestFindingsOfThisMachineLinkToProfiles(t *testing.T) {
-	o := Options{Instance: own, Window: time.Minute, Held: func(workload string, _, _ time.Time) bool { return workload == "db" }}
-	found := []analysis.Finding{findingOf("cpu", "db", own), findingOf("cpu", "db", "node2:9750"), findingOf("cpu", "web", own)}
-	for i := range found {
-		found[i].Code = analysis.NewCode(analysis.CodeCPU, found[i].Workload)
-	}
-	for i, f := range o.linked(found) {
-		if linked := f.Code.Profile != ""; linked != (i == 0) {
-			t.Errorf("%s at %s has the profile %q", f.Workload, f.Instance, f.Code.Profile)
-		}
-	}
-}

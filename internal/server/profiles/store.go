@@ -68,6 +68,7 @@ type Store struct {
 	most    int64 // bytes
 	routes  *http.ServeMux
 	queries chan struct{} // has one place: a query takes much memory
+	answer  answered      // used only in that place
 
 	mu      sync.Mutex                // protects the following
 	entries []entry                   // by their beginnings

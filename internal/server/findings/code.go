@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"context"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+)
+
+const (
+	// maxCode is the number of workloads and events whose functions are looked for after an analysis, and maxCodeTime the time
+	// limit.
+	maxCode     = 20
+	maxCodeTime = 5 * time.Second
+)
+
+// Profiles are profiles of CPU time that the server keeps, of one machine.
+type Profiles interface {
+	// Held reports whether a profile has a sample of a workload in a time. An empty workload is the whole machine.
+	Held(workload string, start, end time.Time) bool
+	// Functions returns the functions with the most samples in a time. It leaves out what is not known.
+	Functions(ctx context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions
+}
+
+// code finds the code that findings are about.
+type code struct {
+	profiles Profiles // nil: there are none
+	instance string   // of their machine
+	window   time.Duration
+	at       time.Time // of the last look
+	found    map[analysis.CodeKey]*analysis.Functions
+}
+
+func newCode(o Options) *code {
+	return &code{profiles: o.Profiles, instance: o.Instance, window: o.Window}
+}
+
+// look finds the functions for the findings of an analysis, in its window.
+func (c *code) look(ctx context.Context, result engine.Result) {
+	c.at, c.found = result.At, nil
+	if c.profiles == nil {
+		return
+	}
+	var asked []analysis.CodeKey
+	seen := make(map[analysis.CodeKey]bool)
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		if k, ok := f.Key(); ok && f.Instance == c.instance && !seen[k] && len(asked) < maxCode {
+			seen[k] = true
+			asked = append(asked, k)
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxCodeTime)
+	defer cancel()
+	c.found = c.profiles.Functions(ctx, asked, result.At.Add(-c.window), result.At)
+}
+
+// linked adds to findings about the machine of the profiles what they show. A finding that the last look has not found has no functions,
+// because they would be of another time.
+func (c *code) linked(findings []analysis.Finding) []analysis.Finding {
+	for i := range findings {
+		f := &findings[i]
+		if c.profiles == nil || f.Instance != c.instance {
+			continue
+		}
+		var of *analysis.Functions
+		if k, ok := f.Key(); ok && f.LastSeen.Equal(c.at) {
+			of = c.found[k]
+		}
+		f.Code = f.Linked(c.window, of, c.profiles.Held)
+	}
+	return findings
+}

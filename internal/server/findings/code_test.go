@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+)
+
+// kept are profiles with samples of one workload.
+type kept struct {
+	workload string
+	asked    []analysis.CodeKey
+	from, to time.Time
+}
+
+func (k *kept) Held(workload string, _, _ time.Time) bool { return workload == k.workload }
+
+func (k *kept) Functions(_ context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions {
+	k.asked, k.from, k.to = asked, start, end
+	return map[analysis.CodeKey]*analysis.Functions{{Event: analysis.CodeCPU, Workload: k.workload}: {Samples: 100}}
+}
+
+// Only findings about the machine of the server's agent link to the profiles that the server keeps, and only those of the last
+// analysis have functions.
+func TestFindingsOfThisMachineHaveCode(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	profiles := &kept{workload: "db"}
+	c := newCode(Options{Instance: own, Window: time.Minute, Profiles: profiles})
+	found := []analysis.Finding{findingOf("cpu", "db", own), findingOf("cpu", "db", "node2:9750"), findingOf("cpu", "web", own), findingOf("other", "db", own), findingOf("plain", "db", own)}
+	for i := range found[:4] {
+		found[i].Code = analysis.NewCode(analysis.CodeCPU, found[i].Workload)
+		found[i].LastSeen = now
+	}
+	found[3].LastSeen = now.Add(-time.Minute) // it is absent in the last analysis
+	c.look(t.Context(), engine.Result{At: now, Findings: found})
+	want := []analysis.CodeKey{{Event: analysis.CodeCPU, Workload: "db"}, {Event: analysis.CodeCPU, Workload: "web"}}
+	if !slices.Equal(profiles.asked, want) || !profiles.from.Equal(now.Add(-time.Minute)) || !profiles.to.Equal(now) {
+		t.Errorf("asked for %v from %s to %s", profiles.asked, profiles.from, profiles.to)
+	}
+	for i, f := range c.linked(found) {
+		if i == 4 {
+			if f.Code != nil {
+				t.Error("a finding about no code has code")
+			}
+			continue
+		}
+		if linked, named := f.Code.Profile != "", f.Code.Functions != nil; linked != (i == 0 || i == 3) || named != (i == 0) {
+			t.Errorf("%s of %s at %s: %+v", f.Rule, f.Workload, f.Instance, f.Code)
+		}
+	}
+	if none := newCode(Options{Instance: own}); none.linked(found[:1])[0].Code == nil {
+		t.Error("without profiles the command is lost")
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
+)
+
+const (
+	// maxFunctions is the number of functions in an answer.
+	maxFunctions = 5
+	// leastSamples is the number of samples that an answer needs. Intervals of fewer say nothing.
+	leastSamples = 20
+	// maxName bounds the name of a function in bytes. Names of C++ and Rust are long.
+	maxName = 160
+)
+
+// answered is the last answer of Functions, with what it was made of.
+type answered struct {
+	key  string
+	code map[analysis.CodeKey]*analysis.Functions
+}
+
+// Functions returns the functions in which workloads spent their CPU time in an interval, or that made the system calls in which
+// they did. It has nothing for a workload with fewer than 20 samples, for other events, and if another query is running. Of a
+// longer interval than an hour, it looks at the end. The same question is answered from memory until there is another profile.
+func (s *Store) Functions(ctx context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions {
+	select {
+	case s.queries <- struct{}{}:
+		defer func() { <-s.queries }()
+	default:
+		return nil
+	}
+	entries := s.between(start, end)
+	entries = entries[max(0, len(entries)-maxRead):]
+	if key := fmt.Sprintf("%q %v", asked, entries); key != s.answer.key {
+		code, err := s.functions(ctx, asked, entries)
+		if err != nil {
+			return nil // it took too long
+		}
+		s.answer = answered{key, code}
+	}
+	return s.answer.code
+}
+
+func (s *Store) functions(ctx context.Context, asked []analysis.CodeKey, entries []entry) (map[analysis.CodeKey]*analysis.Functions, error) {
+	asked = slices.DeleteFunc(slices.Clone(asked), func(k analysis.CodeKey) bool { return k.Event != analysis.CodeCPU && k.Event != analysis.CodeCalls })
+	builders := make(map[analysis.CodeKey]*profile.Builder)
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{})
+		if err != nil {
+			continue // it was removed meanwhile, or the disk has lost it
+		}
+		for _, k := range asked {
+			if builders[k] == nil {
+				builders[k] = profile.NewBuilder("pprof", p.Values, limits())
+			}
+			// Samples of another event, or too many of them, are left out.
+			_ = builders[k].Merge(p, func(one *profile.Sample) bool {
+				return k.Workload == "" || p.Label(one, profile.Workload) == k.Workload
+			})
+		}
+	}
+	code := make(map[analysis.CodeKey]*analysis.Functions)
+	for k, b := range builders {
+		p := b.Profile()
+		if k.Event == analysis.CodeCalls {
+			p = p.Callers()
+		}
+		if f := top(p.By("function", maxFunctions, profile.Whole{})); f != nil {
+			code[k] = f
+		}
+	}
+	return code, nil
+}
+
+// top returns the functions of a table, or nil if it has too few samples.
+func top(t *profile.Table) *analysis.Functions {
+	if t.Taken < leastSamples {
+		return nil
+	}
+	f := &analysis.Functions{Samples: int(t.Taken)}
+	for _, r := range t.Rows {
+		switch {
+		case r.Kind == profile.Unresolved:
+			f.Unnamed = r.Share
+		case r.Kind == profile.Named && r.Self > 0:
+			f.Top = append(f.Top, analysis.Function{Name: text.Short(text.Label(r.Name), maxName), Share: r.Share, Low: r.Interval.Low, High: r.Interval.High})
+		}
+	}
+	return f
+}

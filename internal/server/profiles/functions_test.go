@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/write"
+)
+
+// stack is a stack of a workload, the innermost function first, with its samples. Functions of the kernel begin with "k:".
+type stack struct {
+	workload string
+	frames   []string
+	samples  int64
+}
+
+// stacked is a profile of one minute.
+func stacked(t *testing.T, at time.Time, stacks ...stack) []byte {
+	t.Helper()
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	for _, s := range stacks {
+		var frames []uint32
+		for _, name := range s.frames {
+			function, kernel := strings.CutPrefix(name, "k:")
+			library := "/bin/" + s.workload
+			if kernel {
+				library = "[kernel.kallsyms]"
+			}
+			f, err := b.Frame(profile.Frame{Function: function, Library: library, Kernel: kernel})
+			if err != nil {
+				t.Fatal(err)
+			}
+			frames = append(frames, f)
+		}
+		if err := b.Add(frames, []profile.Label{{Key: profile.Workload, Value: s.workload}}, s.samples, s.samples*50e6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := b.Profile()
+	p.Began, p.Lasted = at, time.Minute
+	format, err := write.Choose("pprof", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := format.Write(&out, p, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// The shares are computed by hand. In the kernel, db has 40 samples: 30 by calls of log, 10 by a function without a name.
+func TestFunctionsOfWorkloads(t *testing.T) {
+	s := filled(t, 0, nil)
+	for i, half := range [][]stack{
+		{{"db", []string{"scan", "main"}, 50}, {"db", []string{"k:copy", "k:sys_write", "log", "main"}, 30}, {"web", []string{"work"}, 15}},
+		{{"db", []string{"scan", "main"}, 10}, {"db", []string{"k:fault", "", "main"}, 10}, {"web", []string{"work"}, 4}},
+	} {
+		if err := s.add(stacked(t, epoch.Add(time.Duration(i)*time.Minute), half...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cpu, calls := analysis.CodeKey{Event: analysis.CodeCPU, Workload: "db"}, analysis.CodeKey{Event: analysis.CodeCalls, Workload: "db"}
+	whole := analysis.CodeKey{Event: analysis.CodeCPU}
+	asked := []analysis.CodeKey{cpu, calls, whole, {Event: analysis.CodeCPU, Workload: "web"}, {Event: analysis.CodeWaits, Workload: "db"}, {Event: analysis.CodeCPU, Workload: "none"}}
+	found := s.Functions(t.Context(), asked, epoch, epoch.Add(2*time.Minute))
+	if len(found) != 3 { // web has 19 samples
+		t.Fatalf("%v", found)
+	}
+	for key, want := range map[analysis.CodeKey]struct {
+		samples int
+		unnamed float64
+		top     string
+	}{
+		cpu: {100, 0, "scan 0.600, copy 0.300, fault 0.100"}, calls: {40, 0.25, "log 0.750"},
+		whole: {119, 0, "scan 0.504, copy 0.252, work 0.160, fault 0.084"},
+	} {
+		var top []string
+		for _, f := range found[key].Top {
+			top = append(top, fmt.Sprintf("%s %.3f", f.Name, f.Share))
+			if !(f.Low < f.Share && f.Share < f.High) {
+				t.Errorf("%v: the interval of %s is %v to %v", key, f.Name, f.Low, f.High)
+			}
+		}
+		if got := found[key]; got.Samples != want.samples || math.Abs(got.Unnamed-want.unnamed) > 1e-9 || strings.Join(top, ", ") != want.top {
+			t.Errorf("%v: %+v, want %+v", key, got, want)
+		}
+	}
+	if again := s.Functions(t.Context(), asked, epoch.Add(time.Second), epoch.Add(2*time.Minute)); again[cpu] != found[cpu] {
+		t.Error("the same profiles are read twice")
+	}
+	if err := s.add(stacked(t, epoch.Add(2*time.Minute), stack{"db", []string{"scan"}, 100})); err != nil {
+		t.Fatal(err)
+	}
+	if later := s.Functions(t.Context(), asked, epoch, epoch.Add(3*time.Minute)); later[cpu].Samples != 200 {
+		t.Errorf("with a third profile: %+v", later[cpu])
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if got := s.Functions(ended, asked, epoch, epoch.Add(time.Minute)); got != nil {
+		t.Errorf("after the end of the time: %v", got)
+	}
+}
