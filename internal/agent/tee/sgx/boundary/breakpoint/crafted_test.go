@@ -102,6 +102,34 @@ func TestAllThatIsReadIsPaidFor(t *testing.T) {
 	}
 }
 
+// The time of the reads is limited. That between them is not: a search takes long on a busy machine.
+func TestOnlyReadsTakeTheTimeOfASearch(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var takes time.Duration
+	l := &limited{ReaderAt: readerAt(func(into []byte) int { now = now.Add(takes); return len(into) }), now: func() time.Time { return now }}
+	read := func() error {
+		_, err := l.ReadAt(make([]byte, 10), 0)
+		return err
+	}
+	for range 100 {
+		if err := read(); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(maxTime)
+	}
+	takes = maxTime / 2
+	if err := errors.Join(read(), read()); err != nil {
+		t.Error(err)
+	}
+	if err := read(); !errors.Is(err, errSlow) || l.read != 1020 {
+		t.Errorf("after more than a second of reads: %v, %d bytes", err, l.read)
+	}
+}
+
+type readerAt func([]byte) int
+
+func (r readerAt) ReadAt(into []byte, _ int64) (int, error) { return r(into), nil }
+
 // Each look at the clock takes a second here. A file that takes too long ends the search of its process, and the next searches of its tenant wait longer than others.
 func TestASlowFileIsNotReadAgainAndAgain(t *testing.T) {
 	at := time.Unix(1000, 0)

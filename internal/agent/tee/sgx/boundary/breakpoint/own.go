@@ -29,7 +29,7 @@ const (
 	maxMapped  = 128      // files of a process
 	maxFiles   = 2048     // files that are remembered, up to 1 KiB each
 	rememberIt = 10 * time.Minute
-	maxTime    = time.Second   // for the search of a file
+	maxTime    = time.Second   // for the reads of a file, which its file system may delay; maxCode bounds the rest
 	pause      = 10            // scans without a search after one that took this long
 	maxTenant  = maxSearch / 4 // bytes in each scan for one tenant, on average
 	// maxOwn is the limit of ENCLUs of a process. The last of the four debug registers is for the vDSO's.
@@ -181,7 +181,7 @@ func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) 
 		return nil, fmt.Errorf("it is one file too many of %d: %w", maxFiles, err)
 	}
 	began := s.now()
-	from := &limited{ReaderAt: s.from.Reader(tgid, f), now: s.now, until: began.Add(maxTime)}
+	from := &limited{ReaderAt: s.from.Reader(tgid, f), now: s.now}
 	found := &searched{owner: owner}
 	p, err := executable.Read(from)
 	if err == nil {
@@ -224,20 +224,22 @@ func isAny(err error, of ...error) bool {
 	return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
 }
 
-// limited reads until a time, and counts the bytes.
+// limited reads for a time, and counts the bytes. The time between two reads does not count: a search takes long where processors are busy.
 type limited struct {
 	io.ReaderAt
 	now   func() time.Time
-	until time.Time
+	spent time.Duration
 	read  int64
 }
 
 // ReadAt implements io.ReaderAt.
 func (l *limited) ReadAt(into []byte, offset int64) (int, error) {
-	if l.now().After(l.until) {
+	if l.spent >= maxTime {
 		return 0, errSlow
 	}
+	began := l.now()
 	n, err := l.ReaderAt.ReadAt(into, offset)
+	l.spent += l.now().Sub(began)
 	l.read += int64(n)
 	return n, err
 }
