@@ -7,8 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
 )
 
 // id is the container's ID, as a runtime would choose it.
@@ -55,12 +55,18 @@ func container() error {
 	if _, err := in.Write([]byte("\n")); err != nil {
 		return err
 	}
-	time.Sleep(4 * time.Second)
+	if err := eventually("a throttled program with 8 MiB", func() bool {
+		return figure(dir, "memory.stat", "anon") >= 8<<20 && figure(dir, "cpu.stat", "nr_throttled") >= 5
+	}); err != nil {
+		return err
+	}
 	// The program is stopped during the comparison.
 	if err := write(dir, "cgroup.freeze", "1"); err != nil {
 		return err
 	}
-	time.Sleep(500 * time.Millisecond)
+	if err := eventually("a stopped program", func() bool { return figure(dir, "cgroup.events", "frozen") == 1 }); err != nil {
+		return err
+	}
 	printFiles(dir, "")
 	if err := a.metrics("exposition", "container_", "teescope_container_info", "teescope_collector_success"); err != nil {
 		return err
@@ -71,6 +77,19 @@ func container() error {
 	}
 	_ = burner.Wait() // it was killed
 	return a.stop()
+}
+
+// figure returns the value of a key in a file of a group, or -1.
+func figure(dir, name, key string) int {
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	for line := range strings.Lines(string(data)) {
+		if k, value, is := strings.Cut(strings.TrimSpace(line), " "); err == nil && is && k == key {
+			if n, err := strconv.Atoi(value); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
 }
 
 // printFiles prints the files of a group. Not every kernel has memory.peak.
