@@ -18,7 +18,7 @@ const (
 	varianceQuery = `sum by (workload, instance, family) (increase(teescope_sampling_variance_total[$window])) > 0`
 	totalQuery    = `sum by (workload, instance) (rate(%s[$window]))`
 	offQuery      = `max by (instance) (max_over_time(teescope_self_level{level="off"}[$window])) > 0`
-	inaccurate    = "its events are estimated from samples, and the cause does not exist in the whole 95 % interval of the estimates: " +
+	inaccurate    = "its events are estimated from samples, and in a part of their 95 % interval the cause does not exist: " +
 		"analyse a longer window, or raise overhead.budget"
 	notCounted = "frequent events were not counted in a part of the window, because watching exceeded overhead.budget"
 )
