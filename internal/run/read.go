@@ -19,6 +19,9 @@ import (
 // ErrFormat is the error of a file that is no run file.
 var ErrFormat = errors.New("not a run file of teescope")
 
+// errEmpty is the error of a file without a byte, as a recorder leaves one that is killed at once.
+var errEmpty = fmt.Errorf("%w: it is empty", ErrFormat)
+
 // Open reads a run file.
 func Open(name string) (*Run, error) {
 	f, err := inputfile.Open(name)
@@ -51,7 +54,11 @@ func Read(in io.Reader) (*Run, error) {
 // ReadWithin reads a run file. What follows a damaged place is lost, and Damaged says so: the end of a file is damaged if its
 // recorder was killed.
 func ReadWithin(in io.Reader, most Limits) (*Run, error) {
-	packed, err := zstd.NewReader(io.LimitReader(in, most.File), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLine),
+	file := bufio.NewReader(io.LimitReader(in, most.File))
+	if _, err := file.Peek(1); errors.Is(err, io.EOF) {
+		return nil, errEmpty
+	}
+	packed, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLine),
 		zstd.WithDecoderMaxWindow(8<<20))
 	if err != nil {
 		return nil, err

@@ -202,6 +202,12 @@ func pack(t testing.TB, text string) []byte {
 	return e.EncodeAll([]byte(text), nil)
 }
 
+func TestAnEmptyFile(t *testing.T) {
+	if _, err := Read(strings.NewReader("")); !errors.Is(err, ErrFormat) || err.Error() != "not a run file of teescope: it is empty" {
+		t.Error(err)
+	}
+}
+
 func TestBadFiles(t *testing.T) {
 	const head = `{"teescope_run":1}` + "\n" + `{"series":[{"name":"a","kind":"gauge"}]}` + "\n"
 	for _, c := range []struct{ text, want string }{

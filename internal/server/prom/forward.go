@@ -40,8 +40,9 @@ type Forwarder struct {
 
 	descs forwardDescs
 
-	mu      sync.Mutex
-	senders []*spool.Sender // of each receiver
+	mu        sync.Mutex
+	senders   []*spool.Sender // of each receiver
+	discarded uint64          // samples for receivers that are no longer configured
 }
 
 // NewForwarder returns a forwarder. It touches nothing outside the process before Init.
@@ -123,7 +124,7 @@ func (f *Forwarder) open() error {
 		}
 		f.senders = append(f.senders, &spool.Sender{Queue: queue, Client: sends, URL: u.String(), Name: shown, Header: headerOf(r.Protocol), Refused: refusedOf(r.Protocol)})
 	}
-	return removeOthers(all, wanted, o.Log)
+	return f.discardOthers(all, wanted)
 }
 
 // nameOf is the name of the next receiver, without its parameters, which may be secret. Receivers that differ in these only have a
@@ -137,25 +138,28 @@ func (f *Forwarder) nameOf(u *url.URL) string {
 	return name
 }
 
-// receivers returns the senders, or nothing before Init.
-func (f *Forwarder) receivers() []*spool.Sender {
+// receivers returns the senders, or nothing before Init, and the number of samples that open has discarded.
+func (f *Forwarder) receivers() ([]*spool.Sender, uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.senders
+	return f.senders, f.discarded
 }
 
-// removeOthers removes the samples for receivers that are no longer configured.
-func removeOthers(dir string, wanted map[string]bool, log *slog.Logger) error {
+// discardOthers removes the samples for receivers that are no longer configured, and counts them. The caller holds the lock.
+func (f *Forwarder) discardOthers(dir string, wanted map[string]bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if wanted[e.Name()] {
+		if wanted[e.Name()] || !e.IsDir() {
 			continue
 		}
-		log.Warn("samples for a receiver that is no longer configured are removed", "dir", filepath.Join(dir, e.Name()))
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+		path := filepath.Join(dir, e.Name())
+		samples, err := spool.Discard(path)
+		f.discarded += samples
+		f.of.opts.Log.Warn("samples for a receiver that is no longer configured are removed", "dir", path, "samples", samples)
+		if err != nil {
 			return err
 		}
 	}

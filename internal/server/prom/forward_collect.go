@@ -25,7 +25,7 @@ func newForwardDescs() forwardDescs {
 		dropped: own(metric.Desc{
 			Name: "teescope_forward_dropped_samples_total", Kind: metric.Counter, Unit: "samples", Labels: []string{"receiver", "reason"},
 			Help: "Samples that a receiver will never get, with remote-write.only. reason is full (retention.size was reached), old (retention.time was reached), " +
-				"refused (the receiver refuses them), damaged (the file could not be read) or disk (it could not be written). The log has their times.",
+				"refused (the receiver refuses them), damaged (the file could not be read), disk (it could not be written) or unconfigured (the receiver was removed from the configuration, so receiver is empty). The log has their times.",
 		}),
 		waiting: own(metric.Desc{
 			Name: "teescope_forward_waiting_samples", Kind: metric.Gauge, Unit: "samples", Labels: receiver,
@@ -50,7 +50,9 @@ func (f *Forwarder) Describe() []*metric.Desc {
 
 // Collect implements collector.Collector.
 func (f *Forwarder) Collect(_ context.Context, emit func(prometheus.Metric)) error {
-	for _, s := range f.receivers() {
+	senders, discarded := f.receivers()
+	emit(f.descs.dropped.Value(float64(discarded), "", spool.Unconfigured))
+	for _, s := range senders {
 		state := s.Queue.State()
 		emit(f.descs.sent.Value(float64(state.Sent), s.Name))
 		for _, why := range spool.Reasons() {

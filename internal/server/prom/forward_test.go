@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	stale "github.com/prometheus/prometheus/model/value"
@@ -233,6 +234,54 @@ func TestReceiversHaveNames(t *testing.T) {
 	}()
 	if a, b := f.senders[0].Name, f.senders[1].Name; a != "http://127.0.0.1:1/write" || b != a+" (2)" {
 		t.Errorf("%q and %q", a, b)
+	}
+}
+
+// TestSamplesOfAReceiverThatIsRemovedAreCounted leaves samples for a receiver, and starts again with another one.
+func TestSamplesOfAReceiverThatIsRemovedAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	// dropped starts a forwarder with a receiver, and returns what its metrics say of the samples of others.
+	dropped := func(receiver string, leave ...int) (n float64) {
+		t.Helper()
+		o := options(dir, &logs{})
+		o.RemoteWrite.URLs = []*url.URL{{Scheme: "http", Host: "127.0.0.1:1", Path: receiver}}
+		f := NewForwarder(o)
+		if err := f.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, samples := range leave {
+			f.senders[0].Queue.Add([]byte("a request"), samples, time.Now())
+		}
+		n = -1
+		if err := f.Collect(t.Context(), func(m prometheus.Metric) {
+			var said dto.Metric
+			if err := m.Write(&said); err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(m.Desc().String(), "dropped_samples") && strings.Contains(said.String(), "unconfigured") {
+				n = said.GetCounter().GetValue()
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+		if err := f.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	for i, step := range []struct {
+		receiver string
+		leave    []int
+		want     float64
+	}{
+		{"first", []int{3, 4}, 0},
+		{"first", nil, 0}, // they still wait
+		{"second", nil, 7},
+		{"second", nil, 0}, // counted once
+	} {
+		if n := dropped(step.receiver, step.leave...); n != step.want {
+			t.Errorf("start %d: %v samples were dropped, want %v", i, n, step.want)
+		}
 	}
 }
 

@@ -47,6 +47,15 @@ func server(t *testing.T, dir string, c Comparer) *Service {
 	return s
 }
 
+func listed(t *testing.T, s *Service) []Summary {
+	t.Helper()
+	all, err := s.store.List()
+	if err != nil {
+		t.Error(err)
+	}
+	return all
+}
+
 // file is the content of a run file of two repetitions with a throughput.
 func file(t *testing.T, throughput float64) []byte {
 	t.Helper()
@@ -166,7 +175,7 @@ func TestWhatIsRefused(t *testing.T) {
 		want   string
 	}{
 		{"rubbish", []byte("rubbish"), 400, "not a run file"},
-		{"nothing", []byte{}, 400, "not a run file"},
+		{"nothing", []byte{}, 400, "it is empty"},
 		{"without data", empty.Bytes(), 400, "neither samples nor outcomes"},
 		{"too many bytes", make([]byte, MaxFile+1), 413, "8 MiB"},
 		{"too many values", large, 400, "more than 2000000 values"},
@@ -181,7 +190,7 @@ func TestWhatIsRefused(t *testing.T) {
 	if s.ServeHTTP(w, r); w.Code != http.StatusUnsupportedMediaType {
 		t.Errorf("a form: %d", w.Code)
 	}
-	if _, err := os.Stat(dir); len(s.store.List()) != 0 || !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(dir); len(listed(t, s)) != 0 || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("something is kept: %v", err)
 	}
 	var a Summary
@@ -247,13 +256,41 @@ func TestADamagedDirectory(t *testing.T) {
 		}
 	}
 	s, err = Open(dir)
-	if got := s.List(); err == nil || len(got) != 1 || got[0].ID != kept.ID {
-		t.Errorf("%v, %+v", err, got)
+	if got, unread := s.List(); err == nil || unread != nil || len(got) != 1 || got[0].ID != kept.ID {
+		t.Errorf("%v, %v, %+v", err, unread, got)
 	}
 	for name, there := range map[string]bool{"00000000000000aa.tsrun": false, "00000000000000bb.tsrun.new": false, "00000000000000bb.json.new": false, "notes.txt": true, kept.ID + ".tsrun": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Of a directory that cannot be read, nothing says that it has no runs. It is read again when it can be. A file in its place
+// cannot be read as a directory, also by root.
+func TestADirectoryThatCannotBeRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := server(t, dir, said{})
+	good := file(t, 1)
+	for _, request := range []struct {
+		method, path string
+		body         []byte
+	}{
+		{http.MethodGet, "", nil}, {http.MethodPost, "", good}, {http.MethodGet, "/00000000000000aa", nil}, {http.MethodDelete, "/00000000000000aa", nil},
+		{http.MethodGet, "/comparison?run=00000000000000aa&run=00000000000000bb", nil},
+	} {
+		if code, got := send(t, s, "", request.method, request.path, request.body, nil); code != http.StatusInternalServerError || !strings.Contains(got, "reading the kept runs") {
+			t.Errorf("%s %s: %d %s", request.method, request.path, code, got)
+		}
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if code, got := send(t, s, "", http.MethodPost, "", good, nil); code != http.StatusOK || len(listed(t, s)) != 1 {
+		t.Errorf("when it can be read again: %d %s", code, got)
 	}
 }
 

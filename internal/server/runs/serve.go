@@ -60,9 +60,7 @@ type Service struct {
 // New returns a service that keeps runs in a directory.
 func New(o Options) *Service {
 	s := &Service{opts: o, routes: http.NewServeMux(), reading: make(chan struct{}, 1), pushing: map[string]bool{}}
-	s.routes.HandleFunc("GET "+Path, func(w http.ResponseWriter, _ *http.Request) {
-		jsonapi.Answer(w, append([]Summary{}, s.store.List()...))
-	})
+	s.routes.HandleFunc("GET "+Path, s.list)
 	s.routes.HandleFunc("POST "+Path, s.push)
 	s.routes.HandleFunc("GET "+Path+"/comparison", s.compare)
 	s.routes.HandleFunc("GET "+Path+"/{id}", s.file)
@@ -84,6 +82,15 @@ func (s *Service) Init(context.Context) (err error) {
 // ServeHTTP implements http.Handler after Init. It bounds bodies itself. A change requires a body of [ContentType] or the
 // method DELETE, which another site cannot make a browser send.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
+
+func (s *Service) list(w http.ResponseWriter, _ *http.Request) {
+	all, err := s.store.List()
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	jsonapi.Answer(w, append([]Summary{}, all...))
+}
 
 func (s *Service) push(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Content-Type") != ContentType {
@@ -198,7 +205,7 @@ func refuse(w http.ResponseWriter, err error) {
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
 	case errors.Is(err, ErrFull):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
-	case errors.Is(err, ErrNotStored):
+	case errors.Is(err, ErrNotStored), errors.Is(err, ErrUnread):
 		jsonapi.Refuse(w, http.StatusInternalServerError, jsonapi.Internal, err)
 	default:
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)

@@ -43,15 +43,18 @@ var (
 	ErrFull = fmt.Errorf("there is room for %d runs and %d MiB: delete those that are no longer needed", maxRuns, maxTotal>>20)
 	// ErrNotStored is the error of a change that could not be written. It has no effect.
 	ErrNotStored = errors.New("the run could not be written")
+	// ErrUnread is the error while it is not known which runs are kept.
+	ErrUnread = errors.New("reading the kept runs")
 )
 
 // Store keeps run files in a directory, each with a file that describes it. Its methods are safe for concurrent use.
 type Store struct {
 	dir string
 
-	mu    sync.Mutex
-	all   []Summary // the newest first
-	bytes int64
+	mu     sync.Mutex
+	all    []Summary // the newest first
+	bytes  int64
+	unread bool // the directory could not be read
 }
 
 // The endings of the two files of a run. A run is kept while its description exists.
@@ -64,15 +67,28 @@ const (
 var isID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // Open reads which runs a directory has. It need not exist: the first run creates it. A file that is left of a change that
-// was cut off is removed. The store can be used even if there is an error: what cannot be read is not in the list.
+// was cut off is removed. The store can be used even if there is an error: a run that cannot be read is not in the list. A
+// directory that cannot be read is read again later, and until then each method fails.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+	return s, s.load()
+}
+
+// again reads the directory again if it could not be read. The caller holds the lock.
+func (s *Store) again() error {
+	if !s.unread {
+		return nil
 	}
-	if err != nil {
-		return s, fmt.Errorf("reading the kept runs: %w", err)
+	if err := s.load(); s.unread {
+		return err
+	}
+	return nil // what is wrong with single runs was logged, or is as it would be after a start
+}
+
+func (s *Store) load() error {
+	entries, err := os.ReadDir(s.dir)
+	if s.unread = err != nil && !errors.Is(err, fs.ErrNotExist); s.unread {
+		return fmt.Errorf("%w: %w", ErrUnread, err)
 	}
 	var failed []error
 	for _, e := range entries {
@@ -86,7 +102,7 @@ func Open(dir string) (*Store, error) {
 		}
 	}
 	s.sort()
-	return s, errors.Join(append(failed, s.sweep(entries))...)
+	return errors.Join(append(failed, s.sweep(entries))...)
 }
 
 // describe reads the description of a run, and the size of its file.
@@ -131,16 +147,22 @@ func (s *Store) sort() {
 }
 
 // List returns all runs, the one that was pushed last first.
-func (s *Store) List() []Summary {
+func (s *Store) List() ([]Summary, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.all)
+	if err := s.again(); err != nil {
+		return nil, err
+	}
+	return slices.Clone(s.all), nil
 }
 
 // Get returns the description of a run, or [ErrUnknown].
 func (s *Store) Get(id string) (Summary, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.again(); err != nil {
+		return Summary{}, err
+	}
 	if i := s.find(id); i >= 0 {
 		return s.all[i], nil
 	}
@@ -178,8 +200,8 @@ func check(data []byte) (*run.Run, error) {
 func (s *Store) Add(data []byte, name, by string, now time.Time) (Summary, error) {
 	sum := sha256.Sum256(data)
 	id := hex.EncodeToString(sum[:8])
-	if one, err := s.Get(id); err == nil {
-		return one, nil
+	if one, err := s.Get(id); !errors.Is(err, ErrUnknown) {
+		return one, err
 	}
 	r, err := check(data)
 	if err != nil {
@@ -225,6 +247,9 @@ func (s *Store) write(one Summary, data []byte) error {
 func (s *Store) Delete(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.again(); err != nil {
+		return err
+	}
 	i := s.find(id)
 	if i < 0 {
 		return ErrUnknown

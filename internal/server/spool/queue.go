@@ -42,9 +42,11 @@ const (
 	Refused = "refused" // the receiver refuses them for good
 	Damaged = "damaged" // the file could not be read again
 	Disk    = "disk"    // the file could not be written
+	// Unconfigured is the reason for samples that Discard removes: the receiver is no longer configured.
+	Unconfigured = "unconfigured"
 )
 
-// Reasons lists all of them.
+// Reasons lists those of a [Queue].
 func Reasons() []string { return []string{Full, Old, Refused, Damaged, Disk} }
 
 // Options configure a [Queue].
@@ -139,6 +141,21 @@ func Open(o Options) (*Queue, error) {
 		o.Log.Info("samples of an earlier run will be sent", "requests", n, "oldest", time.UnixMilli(q.entries[0].first).UTC().Format(time.RFC3339))
 	}
 	return q, nil
+}
+
+// Discard removes what an earlier process has left in a directory that no queue uses any more. It returns how many samples no
+// receiver will get.
+func Discard(dir string) (samples uint64, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		if e, ok := parse(f.Name()); ok {
+			samples += uint64(e.samples)
+		}
+	}
+	return samples, os.RemoveAll(dir)
 }
 
 func onDisk(bytes int64) int64 { return (bytes + block - 1) / block * block }
