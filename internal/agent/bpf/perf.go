@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 	"unsafe"
@@ -14,6 +13,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // Counter is a performance counter. Every Period-th event runs a program.
@@ -116,18 +117,18 @@ func (p *perCPU) Close() error {
 }
 
 // kprobes is the directory of the PMU of kprobes.
-const kprobes = "/sys/bus/event_source/devices/kprobe"
+var kprobes = hostfs.At("/sys/bus/event_source/devices/kprobe")
 
 // attachAt attaches a program to the function at an address of the kernel, or to its return. The library takes names only.
 func attachAt(address uint64, prog *ebpf.Program, returns bool) (io.Closer, error) {
 	const anyProcess, firstCPU, noGroup = -1, 0, -1
 	attr := unix.PerfEventAttr{Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Ext2: address}
-	if err := scanFile(kprobes+"/type", "%d", &attr.Type); err != nil {
+	if err := scanFile("type", "%d", &attr.Type); err != nil {
 		return nil, fmt.Errorf("looking for kprobes: %w", err)
 	}
 	if returns {
 		var bit uint
-		if err := scanFile(kprobes+"/format/retprobe", "config:%d", &bit); err != nil {
+		if err := scanFile("format/retprobe", "config:%d", &bit); err != nil {
 			return nil, fmt.Errorf("looking for kretprobes: %w", err)
 		}
 		attr.Config = 1 << bit
@@ -143,14 +144,15 @@ func attachAt(address uint64, prog *ebpf.Program, returns bool) (io.Closer, erro
 	return &eventLink{Link: l, fd: fd}, nil
 }
 
-// scanFile reads one value of a file of sysfs.
-func scanFile(path, format string, value any) error {
-	data, err := os.ReadFile(path)
+// scanFile reads one value of a file about kprobes.
+func scanFile(name, format string, value any) error {
+	const most = 128 // bytes
+	data, err := kprobes.Read(most, name)
 	if err != nil {
 		return err
 	}
 	if _, err := fmt.Sscanf(string(data), format, value); err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
+		return fmt.Errorf("reading %s: %w", kprobes.Path(name), err)
 	}
 	return nil
 }

@@ -82,9 +82,9 @@ func (m *manifestFile) inRoot(p hostfs.Process, most int64) error {
 	case !known || user != 0 && user != info.Uid && info.Mode&unix.S_IROTH == 0:
 		return fmt.Errorf("%s: %w", m.name, errForeign)
 	}
-	file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	file, err := hostfs.Reopen(fd, m.name)
 	if err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
+		return err
 	}
 	defer file.Close()
 	m.written = time.Unix(info.Mtim.Unix())

@@ -104,7 +104,7 @@ func (t *attacher) user(a *active, name string, file *os.File, at locator, sites
 	a.keys = read
 	attach := func(v bpf.Variant, m bpf.Mechanism) error {
 		// The file that was examined, and not another one that its path leads to by now.
-		if err := v.AttachUser(t.object, m, fmt.Sprintf("/proc/self/fd/%d", file.Fd()), sites); err != nil {
+		if err := v.AttachUser(t.object, m, hostfs.DescriptorPath(int(file.Fd())), sites); err != nil {
 			return err
 		}
 		a.programs = append(a.programs, v.Name)

@@ -5,6 +5,8 @@ package hostfs
 import (
 	"bytes"
 	"math"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +173,45 @@ func FuzzMappings(f *testing.F) {
 			t.Errorf("%d mappings in %q", n, data)
 		}
 	})
+}
+
+// FuzzSmaps: pages of mappings without anonymous memory are dropped. So a mapping must have a line of its own that proves it.
+func FuzzSmaps(f *testing.F) {
+	f.Add([]byte("00400000-01000000 r-xp 00000000 08:01 42      /a\nAnonymous:             0 kB\nAnonymous:             0 kB\n"))
+	f.Add([]byte("1-2 r--p 0 08:01 42 /a\n3-4 r-xp 0 08:01 42 /b\nAnonymous: 0 kB\n1000-2000 r--p 0 08:01 42 /a\nAnonymous: 4 kB\nAnonymous: 0 kB\n"))
+	f.Add([]byte("1000-2000 r--p 0 08:01 42 /a\nAnonymous: 00000000000000000000000000000 kB\n 1000-3000 r--p 0 /a\nAnonymous: 0x1 kB\n"))
+	if data, err := os.ReadFile("/proc/self/smaps"); err == nil {
+		f.Add(data[:min(len(data), 2000)])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_ = eachSmaps(bytes.NewReader(data), func(m Mapping, anonymous uint64) {
+			if !says(string(data), m, anonymous) {
+				t.Errorf("%q has no mapping at %x with %d bytes", data, m.Start, anonymous)
+			}
+		})
+	})
+}
+
+// says searches for a heading of a mapping after which the first line about anonymous memory has an amount.
+func says(smaps string, want Mapping, anonymous uint64) bool {
+	inside := false
+	for line := range strings.Lines(smaps) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r") // as lines are read
+		first, _, _ := strings.Cut(line, " ")
+		switch amount, is := strings.CutPrefix(line, "Anonymous:"); {
+		case !strings.Contains(first, ":"):
+			var m Mapping
+			eachMapping([]byte(line), func(one Mapping) { m = one })
+			inside = m.Start == want.Start && m.End == want.End && m.Writable == want.Writable && bytes.Equal(m.Path, want.Path)
+		case is && inside:
+			digits := strings.TrimLeft(strings.TrimSuffix(strings.TrimLeft(amount, " "), " kB"), "0")
+			if digits == strings.TrimLeft(strconv.FormatUint(anonymous>>10, 10), "0") {
+				return true
+			}
+			inside = false
+		}
+	}
+	return false
 }
 
 func FuzzAllowed(f *testing.F) {

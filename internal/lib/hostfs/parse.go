@@ -260,6 +260,7 @@ func parseCgroup(data []byte, controller string) string {
 type Mapping struct {
 	Start, End, Offset uint64
 	Executable         bool
+	Writable           bool
 	// File is the mapped file, with the device and inode of the file system that has it. stat(2) may show others: a
 	// subvolume of Btrfs has a device of its own.
 	File FileID
@@ -302,7 +303,7 @@ func parseMapping(line []byte) (m Mapping, ok bool) {
 	rights := fields[1]
 	return Mapping{
 		Start: start, End: end, Offset: offset, File: file,
-		Executable: len(rights) > 2 && rights[2] == 'x', Path: bytes.TrimLeft(line, " "),
+		Executable: len(rights) > 2 && rights[2] == 'x', Writable: len(rights) > 1 && rights[1] == 'w', Path: bytes.TrimLeft(line, " "),
 	}, true
 }
 

@@ -3,8 +3,10 @@
 package symbols
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
+	"io"
 	"slices"
 	"strconv"
 )
@@ -19,41 +21,68 @@ type KernelSymbol struct {
 	Name, Module string // the module without brackets, empty for the kernel itself
 }
 
-// Kallsyms returns the functions of ascending addresses in /proc/kallsyms, whose lines are "ADDRESS TYPE NAME" and for
-// modules "\t[MODULE]". Shown is false if the kernel hides addresses, which are then all 0. A function ends where the next
+// A KernelLine is a line of /proc/kallsyms, "ADDRESS TYPE NAME", for modules with "\t[MODULE]". An address of 0 is hidden. The
+// slices are valid as long as the line.
+type KernelLine struct {
+	Address      uint64
+	Kind         byte // as nm(1) has it
+	Name, Module []byte
+}
+
+// IsFunction reports whether the symbol is in code.
+func (l KernelLine) IsFunction() bool { return bytes.IndexByte([]byte("tTwW"), l.Kind) >= 0 }
+
+// parseKernelLine parses a line. Others have no name.
+func parseKernelLine(line []byte) (l KernelLine, ok bool) {
+	number, rest, _ := bytes.Cut(line, []byte(" "))
+	address, err := strconv.ParseUint(string(number), 16, 64)
+	if err != nil || len(rest) < 3 || rest[1] != ' ' {
+		return KernelLine{}, false
+	}
+	name, module, _ := bytes.Cut(bytes.TrimRight(rest[2:], "\n"), []byte("\t"))
+	return KernelLine{address, rest[0], name, bytes.Trim(module, "[]")}, true
+}
+
+// EachKernelLine calls f for each symbol in /proc/kallsyms until f returns false. It skips lines in any other format.
+func EachKernelLine(in io.Reader, f func(KernelLine) bool) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if l, ok := parseKernelLine(lines.Bytes()); ok && !f(l) {
+			return nil
+		}
+	}
+	return lines.Err()
+}
+
+// Kallsyms returns the functions of ascending addresses in /proc/kallsyms. Shown is false if the kernel hides addresses, which are then all 0. A function ends where the next
 // one begins. Of several with the same address, the first counts.
 func Kallsyms(data []byte, addresses []uint64) (found []KernelSymbol, shown bool) {
 	found = make([]KernelSymbol, len(addresses))
-	type entry struct {
-		address uint64
-		line    []byte
-	}
-	var all []entry
+	var all []KernelLine
 	for line := range bytes.Lines(data) {
-		number, rest, _ := bytes.Cut(line, []byte(" "))
-		address, err := strconv.ParseUint(string(number), 16, 64)
-		if err != nil || address == 0 || len(rest) < 3 || rest[1] != ' ' {
+		l, ok := parseKernelLine(line)
+		if !ok || l.Address == 0 {
 			continue
 		}
 		shown = true
-		if bytes.IndexByte([]byte("tTwW"), rest[0]) >= 0 {
-			all = append(all, entry{address, rest[2:]})
+		if l.IsFunction() {
+			all = append(all, l)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.address, b.address) })
+	slices.SortStableFunc(all, func(a, b KernelLine) int { return cmp.Compare(a.Address, b.Address) })
 	for i, a := range addresses {
-		at, exact := slices.BinarySearchFunc(all, a, func(e entry, a uint64) int { return cmp.Compare(e.address, a) })
+		at, exact := slices.BinarySearchFunc(all, a, func(l KernelLine, a uint64) int { return cmp.Compare(l.Address, a) })
 		if !exact {
-			if at--; at < 0 || a-all[at].address > longestFunction {
+			if at--; at < 0 || a-all[at].Address > longestFunction {
 				continue
 			}
-			at, _ = slices.BinarySearchFunc(all, all[at].address, func(e entry, a uint64) int { return cmp.Compare(e.address, a) })
+			at, _ = slices.BinarySearchFunc(all, all[at].Address, func(l KernelLine, a uint64) int { return cmp.Compare(l.Address, a) })
 		}
-		name, module, _ := bytes.Cut(bytes.TrimRight(all[at].line, "\n"), []byte("\t"))
-		if string(name) == "_etext" || string(name) == "__init_end" || len(name) > Longest {
+		l := all[at]
+		if string(l.Name) == "_etext" || string(l.Name) == "__init_end" || len(l.Name) > Longest {
 			continue
 		}
-		found[i] = KernelSymbol{all[at].address, string(name), string(bytes.Trim(module, "[]"))}
+		found[i] = KernelSymbol{l.Address, string(l.Name), string(l.Module)}
 	}
 	return found, shown
 }

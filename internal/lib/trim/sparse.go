@@ -3,11 +3,12 @@
 package trim
 
 import (
-	"os"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // Sparse lets the kernel map only those pages of this program's code and constants that are used. By default it maps 16
@@ -24,7 +25,7 @@ func Sparse() {
 	if !ok {
 		return
 	}
-	clean, mixed := own()
+	clean, mixed := own(hostfs.At("/proc").Self())
 	for _, m := range append(clean, mixed...) {
 		area := uffdRegister{start: uint64(m.from), length: uint64(m.to - m.from), mode: writeProtect}
 		if control(fd, register, unsafe.Pointer(&area)) {
@@ -65,18 +66,4 @@ func open() (fd uintptr, ok bool) {
 func control(fd, request uintptr, argument unsafe.Pointer) bool {
 	_, _, err := syscall.Syscall(unix.SYS_IOCTL, fd, request, uintptr(argument))
 	return err == 0
-}
-
-// own lists the mappings of this program that are not writable, as ownMappings does.
-func own() (clean, mixed []mapping) {
-	self, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return nil, nil
-	}
-	smaps, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		return nil, nil
-	}
-	defer smaps.Close()
-	return ownMappings(smaps, self)
 }

@@ -3,16 +3,18 @@
 package trim
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 func TestTrimGivesBackThePagesOfTheProgram(t *testing.T) {
@@ -54,8 +56,13 @@ Anonymous:             0 kB
 7f0000100000-7f0000200000 r--p 00000000 00:00 0
 Anonymous:             0 kB
 `
+	proc := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(proc, "self"), 0o755), os.Symlink("/usr/bin/teescope", filepath.Join(proc, "self/exe")),
+		os.WriteFile(filepath.Join(proc, "self/smaps"), []byte(smaps), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	want := []mapping{{0x400000, 0x1000000}, {0x1002000, 0x2000000}}
-	clean, mixed := ownMappings(strings.NewReader(smaps), "/usr/bin/teescope")
+	clean, mixed := own(hostfs.At(proc).Self())
 	if !slices.Equal(clean, want) {
 		t.Errorf("clean are %x, want %x", clean, want)
 	}
@@ -91,7 +98,7 @@ func TestTrimKeepsOnlyTheWrittenPageOfAMapping(t *testing.T) {
 	from := uintptr(unsafe.Pointer(&code[0]))
 	at, page := from+uintptr(written), uintptr(os.Getpagesize())
 	want := []mapping{{from, at}, {at + page, from + uintptr(size)}}
-	if got := filePages([]mapping{{from, from + uintptr(size)}}); !slices.Equal(got, want) {
+	if got := filePages(hostfs.At("/proc").Self(), []mapping{{from, from + uintptr(size)}}); !slices.Equal(got, want) {
 		t.Errorf("unwritten are %x, want %x", got, want)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
@@ -65,10 +66,13 @@ func passing(err error) bool {
 	return false
 }
 
+// maxMeta bounds the description of a block, in bytes. It grows with the blocks that were merged into it.
+const maxMeta = 16 << 20
+
 // coverage describes the time range of a block.
 func coverage(name, dir string) string {
 	var meta struct{ MinTime, MaxTime int64 }
-	if text, err := os.ReadFile(filepath.Join(dir, "meta.json")); err == nil && json.Unmarshal(text, &meta) == nil && meta.MaxTime > 0 {
+	if text, err := inputfile.ReadOwn(filepath.Join(dir, "meta.json"), maxMeta); err == nil && json.Unmarshal(text, &meta) == nil && meta.MaxTime > 0 {
 		return period(meta.MinTime, meta.MaxTime)
 	}
 	if id, err := ulid.ParseStrict(name); err == nil {

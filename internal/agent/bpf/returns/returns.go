@@ -6,13 +6,11 @@
 package returns
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
 // release is the version of a kernel: of 6.12.13 these are 6, 12 and 13.
@@ -81,24 +79,21 @@ const maxSymbols = 256 << 20
 // hasReturnCall reports whether the kernel has the system call "uretprobe". A distribution's kernel may have it although its
 // version is older than 6.11.
 func hasReturnCall(proc hostfs.Root) answer {
-	f, err := os.Open(proc.Path("kallsyms"))
+	in, err := proc.Open(maxSymbols, "kallsyms")
 	if err != nil {
 		return unknown
 	}
-	defer f.Close()
-	return findReturnCall(io.LimitReader(f, maxSymbols))
-}
-
-func findReturnCall(symbols io.Reader) answer {
-	lines, n := bufio.NewScanner(symbols), 0
-	for ; lines.Scan(); n++ {
-		if bytes.Contains(lines.Bytes(), []byte("__x64_sys_uretprobe")) {
-			return yes
+	defer func() { _ = in.Close() }() // nothing was written
+	found, n := no, 0
+	err = symbols.EachKernelLine(in, func(l symbols.KernelLine) bool {
+		if n++; bytes.Contains(l.Name, []byte("__x64_sys_uretprobe")) {
+			found = yes
 		}
-	}
+		return found == no
+	})
 	const few = 1000 // a kernel has more functions
-	if lines.Err() != nil || n < few {
+	if found == no && (err != nil || n < few) {
 		return unknown
 	}
-	return no
+	return found
 }

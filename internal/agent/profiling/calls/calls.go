@@ -241,7 +241,7 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 	if len(sites) == 0 {
 		return errors.Join(errs...)
 	}
-	link, err := f.Sampler.AttachFunctions(fmt.Sprintf("/proc/self/fd/%d", one.opened.Fd()), sites)
+	link, err := f.Sampler.AttachFunctions(hostfs.DescriptorPath(int(one.opened.Fd())), sites)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}

@@ -29,10 +29,10 @@ func (t *Table) readKallsyms() ([]byte, error) {
 	if t.kallsyms == nil {
 		return nil, os.ErrNotExist
 	}
-	if _, err := t.kallsyms.Seek(0, io.SeekStart); err != nil {
+	if err := t.kallsyms.Rewind(); err != nil {
 		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(t.kallsyms, maxKallsyms+1))
+	data, err := io.ReadAll(t.kallsyms)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
 	}

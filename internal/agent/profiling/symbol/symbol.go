@@ -79,7 +79,7 @@ type Table struct {
 	own       *file // the vDSO of this process
 	ownSize   uint64
 	kernel    *Mapping
-	kallsyms  *os.File // nil if it cannot be read
+	kallsyms  *hostfs.Stream // nil if it cannot be read
 	known     map[namedKey]Name
 }
 
@@ -90,7 +90,7 @@ func New(o Options) *Table {
 	}
 	t.kernel = &Mapping{End: ^uint64(0), Path: Kernel, kind: ofKernel, BuildID: t.kernelBuildID()}
 	t.own, t.ownSize = ownVDSO(o.Proc)
-	t.kallsyms, _ = os.Open(o.Proc.Path("kallsyms")) // none: kernel addresses have no names
+	t.kallsyms, _ = o.Proc.Open(maxKallsyms+1, "kallsyms") // none: kernel addresses have no names
 	return t
 }
 

@@ -57,7 +57,7 @@ func FuzzFiles(f *testing.F) {
 			}
 		}
 		checkEnclaves(t, enclaves)
-		if of, _ := parseModule(bytes.NewReader(enclaves), moduleISGX); len(of) > bytes.Count(enclaves, []byte("["+moduleISGX+"]")) {
+		if of, _ := findModule(bytes.NewReader(enclaves), moduleISGX); len(of) > bytes.Count(enclaves, []byte("["+moduleISGX+"]")) {
 			t.Errorf("%d symbols of a module were read", len(of))
 		}
 	})

@@ -159,7 +159,7 @@ func TestMissedCallsAreADifference(t *testing.T) {
 }
 
 func TestSymbols(t *testing.T) {
-	got, err := parseSymbols(strings.NewReader(`0000000000000000 A fixed_percpu_data
+	got, err := findSymbols(strings.NewReader(`0000000000000000 A fixed_percpu_data
 ffffffff81000010 T sgx_vma_fault
 ffffffff82345678 b sgx_nr_free_pages
 ffffffff8298ab00 D sgx_vm_ops
@@ -170,7 +170,7 @@ garbage
 	if want := (symbols{freePages: 0xffffffff82345678, vmOps: 0xffffffff8298ab00}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	if got, _ := parseSymbols(strings.NewReader("ffffffff81000010 t sgx_nr_free_pages\n")); got.freePages != 0 {
+	if got, _ := findSymbols(strings.NewReader("ffffffff81000010 t sgx_nr_free_pages\n")); got.freePages != 0 {
 		t.Error("the function of that name, before 5.15, is taken for the counter")
 	}
 }

@@ -282,7 +282,7 @@ func TestTryingAModule(t *testing.T) {
 }
 
 func TestSymbolsOfAModule(t *testing.T) {
-	of, err := parseModule(strings.NewReader("ffffffff81000010 t sgx_vma_fault\nffffffffc0000010 t sgx_vma_fault\t[isgx]\n"+
+	of, err := findModule(strings.NewReader("ffffffff81000010 t sgx_vma_fault\nffffffffc0000010 t sgx_vma_fault\t[isgx]\n"+
 		"ffffffffc0000020 T sgx_eldu\t[isgx]\nffffffffc0000030 b sgx_nr_free_pages\t[isgx]\nffffffffc0000040 t sgx_ioctl\t[intel_sgx]\n"), moduleISGX)
 	if err != nil || len(of) != 3 || of["sgx_vma_fault"] != 0xffffffffc0000010 || of["sgx_nr_free_pages"] != 0xffffffffc0000030 {
 		t.Errorf("%x, %v", of, err)

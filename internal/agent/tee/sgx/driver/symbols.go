@@ -3,13 +3,11 @@
 package driver
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strconv"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	kernel "github.com/teescope/teescope/internal/lib/symbols"
 )
 
 // symbols are addresses of the driver's variables. They are 0 if unknown: the kernel shows them only with
@@ -31,7 +29,7 @@ const maxSymbols = 256 << 20
 // readSymbols reads the addresses from /proc/kallsyms.
 func readSymbols(proc string) (s symbols, err error) {
 	err = withSymbols(proc, func(r io.Reader) error {
-		s, err = parseSymbols(r)
+		s, err = findSymbols(r)
 		return err
 	})
 	return s, err
@@ -40,20 +38,20 @@ func readSymbols(proc string) (s symbols, err error) {
 // readModule reads the addresses of a module's functions and variables from /proc/kallsyms.
 func readModule(proc, module string) (of map[string]uint64, err error) {
 	err = withSymbols(proc, func(r io.Reader) error {
-		of, err = parseModule(r, module)
+		of, err = findModule(r, module)
 		return err
 	})
 	return of, err
 }
 
-func withSymbols(proc string, parse func(io.Reader) error) error {
-	f, err := os.Open(filepath.Join(proc, "kallsyms"))
+func withSymbols(proc string, find func(io.Reader) error) error {
+	in, err := hostfs.At(proc).Open(maxSymbols, "kallsyms")
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := parse(io.LimitReader(f, maxSymbols)); err != nil {
-		return fmt.Errorf("reading %s: %w", f.Name(), err)
+	defer func() { _ = in.Close() }() // nothing was written
+	if err := find(in); err != nil {
+		return fmt.Errorf("reading kallsyms: %w", err)
 	}
 	return nil
 }
@@ -61,46 +59,29 @@ func withSymbols(proc string, parse func(io.Reader) error) error {
 // maxModule limits the symbols of a module.
 const maxModule = 4096
 
-// parseModule returns the addresses of a module's symbols by name. Its lines end in the name of the module in brackets. An
-// address is 0 if the kernel hides it.
-func parseModule(r io.Reader, module string) (map[string]uint64, error) {
+// findModule returns the addresses of a module's symbols by name. An address is 0 if the kernel hides it.
+func findModule(r io.Reader, module string) (map[string]uint64, error) {
 	of := map[string]uint64{}
-	lines, suffix := bufio.NewScanner(r), []byte("["+module+"]")
-	for lines.Scan() && len(of) < maxModule {
-		if !bytes.HasSuffix(lines.Bytes(), suffix) {
-			continue
+	err := kernel.EachKernelLine(r, func(l kernel.KernelLine) bool {
+		if string(l.Module) == module {
+			of[string(l.Name)] = l.Address
 		}
-		fields := bytes.Fields(lines.Bytes())
-		if len(fields) != 4 {
-			continue
-		}
-		if at, err := strconv.ParseUint(string(fields[0]), 16, 64); err == nil {
-			of[string(fields[2])] = at
-		}
-	}
-	return of, lines.Err()
+		return len(of) < maxModule
+	})
+	return of, err
 }
 
-// parseSymbols parses lines with an address, a letter for the kind of symbol, and its name. It ignores functions,
-// because sgx_nr_free_pages is one before 5.15.
-func parseSymbols(r io.Reader) (s symbols, err error) {
+// findSymbols finds the addresses. It ignores functions, because sgx_nr_free_pages is one before 5.15.
+func findSymbols(r io.Reader) (s symbols, err error) {
 	wanted := map[string]*uint64{
 		"sgx_nr_free_pages": &s.freePages, "sgx_vm_ops": &s.vmOps, "sgx_encl_fops": &s.fops,
 		"sgx_vepc_vm_ops": &s.vepcVMOps, "sgx_vepc_fops": &s.vepcFops,
 	}
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		line := lines.Bytes()
-		if !bytes.Contains(line, []byte(" sgx_")) {
-			continue
+	err = kernel.EachKernelLine(r, func(l kernel.KernelLine) bool {
+		if at := wanted[string(l.Name)]; at != nil && *at == 0 && !l.IsFunction() {
+			*at = l.Address
 		}
-		fields := bytes.Fields(line)
-		if len(fields) < 3 || bytes.ContainsAny(fields[1], "tT") {
-			continue
-		}
-		if at := wanted[string(fields[2])]; at != nil && *at == 0 {
-			*at, _ = strconv.ParseUint(string(fields[0]), 16, 64) // an invalid number stays 0: unknown
-		}
-	}
-	return s, lines.Err()
+		return true
+	})
+	return s, err
 }

@@ -245,16 +245,11 @@ func (f *Finder) kallsyms(id string, here bool) ([]byte, error) {
 			return data, nil
 		}
 	}
-	notes, err := os.ReadFile("/sys/kernel/notes")
+	notes, err := hostfs.At("/sys").ReadWhole(maxNotes, "kernel", "notes")
 	if own := symbols.BuildID(notes, binary.NativeEndian); !here || id != "" && (err != nil || own == "" || !same(own, id)) {
 		return nil, errors.New("the recording is of another kernel, or does not say of which: copy what \"perf archive\" packs to this machine")
 	}
-	list, err := os.Open("/proc/kallsyms")
-	if err != nil {
-		return nil, err
-	}
-	defer list.Close()
-	return inputfile.ReadAll(list, maxKallsyms)
+	return hostfs.At("/proc").ReadWhole(maxKallsyms, "kallsyms")
 }
 
 // addressOf returns the address of a symbol of the kernel, or 0.

@@ -63,13 +63,11 @@ func (h Processes) open(tgid uint32, m hostfs.Mapping) (*os.File, hostfs.FileID,
 	if err != nil {
 		return nil, hostfs.FileID{}, err
 	}
-	// O_NONBLOCK: another process may have a lease of the file.
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	file, err := hostfs.Reopen(at, string(m.Path))
 	if err != nil {
-		return nil, hostfs.FileID{}, &os.PathError{Op: "open", Path: string(m.Path), Err: err}
+		return nil, hostfs.FileID{}, err
 	}
-	file := os.NewFile(uintptr(fd), string(m.Path))
-	id, err := h.identify(fd, found, m.File)
+	id, err := h.identify(int(file.Fd()), found, m.File)
 	if err != nil {
 		return nil, hostfs.FileID{}, errors.Join(err, file.Close())
 	}

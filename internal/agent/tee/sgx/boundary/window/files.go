@@ -144,7 +144,7 @@ func (s *Files) Add(id hostfs.FileID, name, runtime string, owner tenant.Tenant)
 }
 
 // Path returns a path of the opened file, which stays valid if its name is reused.
-func (f *File) Path() string { return fmt.Sprintf("/proc/self/fd/%d", f.file.Fd()) }
+func (f *File) Path() string { return hostfs.DescriptorPath(int(f.file.Fd())) }
 
 // Hold closes c when the file is dropped.
 func (f *File) Hold(c io.Closer) { f.held = append(f.held, c) }
