@@ -5,10 +5,10 @@ package events
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
@@ -30,13 +30,10 @@ type Change struct {
 	Query     string
 }
 
-// ranges are the time ranges of rates in a query.
-var ranges = regexp.MustCompile(`\[[0-9]+(ms|[smh])\]`)
-
 // Changed evaluates a query over the parts before an event, not earlier than from, and over those after it, not later than
 // to. Its ranges become one part long, so that no two values share a sample. It returns nil if there is nothing to compare.
 func Changed(q *query.Asker, expr string, from, event, to time.Time, part time.Duration) *Change {
-	expr = ranges.ReplaceAllLiteralString(expr, "["+query.Duration(part)+"]")
+	expr = promql.Ranges(expr, query.Duration(part))
 	start := event.Add(-(parts - 1) * part)
 	for start.Before(from) {
 		start = start.Add(part)

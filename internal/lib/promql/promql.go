@@ -265,6 +265,20 @@ func EachScrape(expr, over, twoScrapes string) (string, bool) {
 	return apply(expr, found), len(found) > 0
 }
 
+// Ranges gives all range selectors of a query the same range, a duration such as "1m". Ranges of subqueries stay. A query that
+// cannot be parsed stays unchanged.
+func Ranges(expr, duration string) string {
+	var found []insertion
+	inspect(expr, func(node parser.Node) {
+		if m, ok := node.(*parser.MatrixSelector); ok {
+			after := int(m.VectorSelector.PositionRange().End)
+			from := after + strings.IndexByte(expr[after:], '[')
+			found = append(found, insertion{from: from, to: from + strings.IndexByte(expr[from:], ']') + 1, text: "[" + duration + "]"})
+		}
+	})
+	return apply(expr, found)
+}
+
 func inspect(expr string, visit func(parser.Node)) {
 	tree, err := parse(expr)
 	if err != nil {

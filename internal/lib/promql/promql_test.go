@@ -117,6 +117,19 @@ func TestSelector(t *testing.T) {
 	}
 }
 
+func TestRanges(t *testing.T) {
+	for text, want := range map[string]string{
+		`sum(rate(x{a="[1m]"}[1m]))/rate(y [ 1h30m ] offset 5m)`: `sum(rate(x{a="[1m]"}[90s]))/rate(y [90s] offset 5m)`,
+		`max_over_time(rate({__name__="x]"}[5m] @ 7)[1h:1m])`:    `max_over_time(rate({__name__="x]"}[90s] @ 7)[1h:1m])`,
+		"x":             "x",
+		"rate(x[5m]) +": "rate(x[5m]) +",
+	} {
+		if got := Ranges(text, "90s"); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestEachScrape(t *testing.T) {
 	got, ok := EachScrape(`sum by (a) (rate(x{rate="rate([5m])"}[5m])) / rate(y[5m])`, "5m", "12500ms")
 	if want := `sum by (a) (irate(x{rate="rate([5m])"}[12500ms])) / irate(y[12500ms])`; got != want || !ok {
