@@ -36,26 +36,22 @@ func (r Roots) process(tgid uint32) (process, bool) {
 // look returns whether a process has an enclave, and its runtime. Files that cannot be read are skipped: the
 // process has ended, or privileges are missing.
 func (r Roots) look(tgid uint32) finding {
-	c, p := clues{}, r.of(tgid)
-	exe, _ := p.Executable()
-	c.exe = hostfs.Undeleted(exe)
-	c.args, _ = p.Args(maxArgs)
-	enclave, last := false, []byte{}
+	p := r.of(tgid)
+	c, last := CluesOf(p), []byte{}
 	_ = p.Mappings(func(m hostfs.Mapping) {
 		if !m.IsFile() || bytes.Equal(m.Path, last) { // the parts of a library are mapped one after another
 			return
 		}
 		last = append(last[:0], m.Path...)
-		path := string(m.Path)
-		enclave = enclave || IsEnclaveDevice(path)
-		c.mapped(path)
+		c.Mapped(string(m.Path))
 	})
+	enclave := c.Enclave
 	// A process maps an enclave within milliseconds of opening the device. But some processes only pass the
 	// device on, so open files count too. Listing them is expensive, and is done only if there is a driver.
 	if !enclave && r.hasSGX() {
 		enclave = p.HasOpen(maxOpen, IsEnclaveDevice)
 	}
-	return finding{enclave: enclave, runtime: c.runtime()}
+	return finding{enclave: enclave, runtime: c.Runtime()}
 }
 
 // Look returns whether a process has an enclave now, and the runtime that started it. Unlike a [Detector] it remembers nothing.

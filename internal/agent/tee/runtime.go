@@ -3,16 +3,27 @@
 package tee
 
 import (
-	"github.com/teescope/teescope/internal/lib/teelabel"
 	"path"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
-// clues are the properties of a process by which its runtime is recognised.
-type clues struct {
-	exe  string   // path of the executable, empty if it cannot be read
-	args []string // the first arguments
-	libs uint     // bit i: a library of libraries[i] is mapped
+// Clues are the properties of a process by which its runtime is recognised.
+type Clues struct {
+	Exe     string   // path of the executable without the mark of a deleted file, empty if it cannot be read
+	Args    []string // the first arguments
+	Enclave bool     // an enclave is mapped
+	libs    uint     // bit i: a library of libraries[i] is mapped
+}
+
+// CluesOf reads the executable and the arguments of a process. What cannot be read is missing: the process has ended, or
+// privileges are missing. It may wait for the process, as a read of its memory does.
+func CluesOf(p hostfs.Process) Clues {
+	exe, _ := p.Executable()
+	args, _ := p.Args(maxArgs)
+	return Clues{Exe: hostfs.Undeleted(exe), Args: args}
 }
 
 // libraries identify runtimes by the beginning of a library's file name. A version follows it.
@@ -32,8 +43,9 @@ var libraries = []struct {
 	{"libsgx_enclave_common.so", teelabel.OpenEnclave},
 }
 
-// mapped notes that a file is mapped.
-func (c *clues) mapped(file string) {
+// Mapped notes that a file is mapped.
+func (c *Clues) Mapped(file string) {
+	c.Enclave = c.Enclave || IsEnclaveDevice(file)
 	name := path.Base(file)
 	if !strings.HasPrefix(name, "l") {
 		return
@@ -45,14 +57,14 @@ func (c *clues) mapped(file string) {
 	}
 }
 
-// runtime returns the name of the runtime, empty if none is known. The executable is checked before the
+// Runtime returns the name of the runtime, empty if none is known. The executable is checked before the
 // arguments, and both before libraries, because an enclave of one runtime may use an attestation library of
 // another.
-func (c *clues) runtime() teelabel.Runtime {
-	if r := byExecutable(c.exe); r != "" {
+func (c *Clues) Runtime() teelabel.Runtime {
+	if r := byExecutable(c.Exe); r != "" {
 		return r
 	}
-	if r := byArguments(c.args); r != "" {
+	if r := byArguments(c.Args); r != "" {
 		return r
 	}
 	for i, l := range libraries {

@@ -21,6 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // Limits. What exceeds them is not sampled.
@@ -141,15 +142,20 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 	if f.known[pid] == now {
 		return
 	}
-	exe, _ := f.Host.Of(uint32(pid)).Executable() // as named in its mappings
-	enclave := false
-	for _, m := range maps {
-		enclave = enclave || tee.IsEnclaveDevice(string(m.Path))
+	process := f.Host.Of(uint32(pid))
+	clues, err := reader.Of(f.Host.Reads, pid, func() (tee.Clues, error) { return tee.CluesOf(process), nil })
+	if err != nil {
+		delete(seen, pid) // the next look tries again
+		return
 	}
+	for _, m := range maps {
+		clues.Mapped(string(m.Path))
+	}
+	exe, _ := process.Executable() // as named in its mappings
 	done := map[string]bool{}
 	for _, m := range maps {
 		mapped := string(m.Path)
-		runtime := candidate(mapped, mapped == exe, enclave)
+		runtime := functions.InFile(runtimeOf(clues), mapped, mapped == exe)
 		if runtime == "" || done[mapped] {
 			continue
 		}
@@ -162,19 +168,14 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 	}
 }
 
-// candidate returns the runtime whose functions a mapped file may have. A profile looks at each process once and does not
-// detect its runtime, so the file alone decides: functions that it does not have get no probe.
-func candidate(file string, isExe, enclave bool) string {
-	runtime := functions.OfLibrary(file)
-	switch {
-	case runtime != "":
-		return runtime
-	case isExe && path.Base(file) == "loader":
-		return functions.Gramine
-	case isExe && enclave:
-		return functions.OpenEnclave
+// runtimeOf returns the runtime of a process, as the counts of crossings recognise it. A program with an enclave of no known
+// runtime may be one of Open Enclave, which leaves no trace if all of it is linked statically. Functions that its file does not
+// have get no probe.
+func runtimeOf(c tee.Clues) teelabel.Runtime {
+	if r := c.Runtime(); r != "" || !c.Enclave {
+		return r
 	}
-	return ""
+	return teelabel.OpenEnclave
 }
 
 // open opens a mapped file, or returns the one that is open already.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -172,7 +171,7 @@ func (b *Backend) openFiles(p *process.Process) (answered bool) {
 	looked := map[string]bool{}
 	for _, m := range maps {
 		mapped := string(m.Path)
-		runtime := runtimeOf(p.Runtime, mapped, mapped == exe)
+		runtime := functions.InFile(p.Runtime, mapped, mapped == exe)
 		if runtime == "" || looked[mapped] {
 			continue
 		}
@@ -205,23 +204,6 @@ func (b *Backend) openFiles(p *process.Process) (answered bool) {
 		}
 	}
 	return answered
-}
-
-// runtimeOf returns the runtime whose functions a mapped file may have. Open Enclave's functions are in the
-// executable itself.
-func runtimeOf(detected teelabel.Runtime, file string, isExe bool) string {
-	runtime := functions.OfLibrary(file)
-	switch {
-	case detected == teelabel.GramineSGX:
-		if isExe {
-			return gramine.Runtime
-		}
-	case runtime == functions.Occlum, runtime == functions.SDK && detected == teelabel.SDK:
-		return runtime
-	case isExe && (detected == teelabel.OpenEnclave || detected == teelabel.EGo || detected == teelabel.SDK):
-		return functions.OpenEnclave
-	}
-	return ""
 }
 
 // sweep drops the files that no process maps.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // direction is the kind of a call.
@@ -88,15 +89,21 @@ var (
 // runtimes maps the names to all kinds.
 var runtimes = map[string]*runtime{sdk.name: sdk, openEnclave.name: openEnclave, occlum.name: occlum, gramine.name: gramine}
 
-// OfLibrary returns the runtime whose library a file is, by its name. It is empty for other files, such as programs that a runtime
-// is linked into.
-func OfLibrary(file string) string {
+// InFile returns the runtime whose functions a mapped file of a process may have, or "". The functions of Gramine and Open Enclave
+// are in the executable itself.
+func InFile(detected teelabel.Runtime, file string, isExe bool) string {
 	name := path.Base(file)
 	switch {
-	case strings.HasPrefix(name, "libsgx_urts.so"):
-		return SDK
+	case detected == teelabel.GramineSGX:
+		if isExe {
+			return Gramine
+		}
 	case strings.HasPrefix(name, "libocclum-pal.so"):
 		return Occlum
+	case strings.HasPrefix(name, "libsgx_urts.so") && detected == teelabel.SDK:
+		return SDK
+	case isExe && (detected == teelabel.OpenEnclave || detected == teelabel.EGo || detected == teelabel.SDK):
+		return OpenEnclave
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // hostile reads an untrusted program. It must return soon, with or without an error.
@@ -101,12 +102,23 @@ func TestVariantsOfFunctions(t *testing.T) {
 	}
 }
 
-func TestLibrariesOfRuntimes(t *testing.T) {
-	for file, want := range map[string]string{
-		"/usr/lib/libsgx_urts.so.2 (deleted)": SDK, "/opt/occlum/lib/libocclum-pal.so.0": Occlum, "/lib/libsgx_urts_sim.so": "", "/libsgx_urts.so/app": "", "": "",
+func TestFilesOfRuntimes(t *testing.T) {
+	const urts, pal, exe = "/usr/lib/libsgx_urts.so.2 (deleted)", "/opt/occlum/lib/libocclum-pal.so.0", "/usr/bin/app"
+	for _, tt := range []struct {
+		detected teelabel.Runtime
+		file     string
+		isExe    bool
+		want     string
+	}{
+		{teelabel.SDK, urts, false, SDK}, {teelabel.SDK, exe, true, OpenEnclave}, {teelabel.SDK, exe, false, ""},
+		{teelabel.SDK, "/lib/libsgx_urts_sim.so", false, ""}, {teelabel.SDK, "/libsgx_urts.so/app", false, ""},
+		{teelabel.Occlum, pal, false, Occlum}, {teelabel.Occlum, urts, false, ""}, {teelabel.Occlum, exe, true, ""},
+		{teelabel.OpenEnclave, exe, true, OpenEnclave}, {teelabel.EGo, exe, true, OpenEnclave}, {teelabel.OpenEnclave, urts, false, ""},
+		{teelabel.GramineSGX, "/usr/lib/gramine/sgx/loader", true, Gramine}, {teelabel.GramineSGX, urts, false, ""},
+		{teelabel.SCONE, exe, true, ""}, {"", exe, true, ""}, {"", urts, false, ""}, {"", "", false, ""},
 	} {
-		if got := OfLibrary(file); got != want {
-			t.Errorf("%s: %q, want %q", file, got, want)
+		if got := InFile(tt.detected, tt.file, tt.isExe); got != tt.want {
+			t.Errorf("%s of %s: %q, want %q", tt.file, tt.detected, got, tt.want)
 		}
 	}
 }
