@@ -13,6 +13,8 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/service"
 )
 
 // Environment variables of sd_notify(3) and sd_watchdog_enabled(3). WATCHDOG_PID is not read: in teescope up the process
@@ -81,9 +83,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	tick := time.NewTicker(n.watchdog / 3)
-	defer tick.Stop()
-	for {
+	service.Every(ctx, n.watchdog/3, func() {
 		if err := n.opts.Healthy(); err != nil {
 			// Without the message the manager ends and restarts the process, and logs this status.
 			n.opts.Log.Error("not healthy: the service manager will restart the process", "reason", err)
@@ -91,12 +91,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 		} else {
 			n.send("WATCHDOG=1")
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	})
+	return nil
 }
 
 // Shutdown closes the socket. STOPPING=1 is not sent: in teescope up the process that stores may end and be started again,

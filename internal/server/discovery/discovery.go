@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -121,10 +122,10 @@ func (f *Finder) watch(ctx context.Context, s *state) {
 	}
 	switch s.source.Kind {
 	case File:
-		every(ctx, f.opts.fileEvery, func() { found(readFiles(s.source.Where)) })
+		service.Every(ctx, f.opts.fileEvery, func() { found(readFiles(s.source.Where)) })
 	case HTTP:
 		var get func(context.Context) ([]Target, error)
-		every(ctx, f.opts.httpEvery, func() {
+		service.Every(ctx, f.opts.httpEvery, func() {
 			if get == nil { // a file with credentials may become readable at any time
 				var err error
 				if get, err = httpReader(f.opts.ClientConfig, s.source.Where); err != nil {
@@ -135,23 +136,9 @@ func (f *Finder) watch(ctx context.Context, s *state) {
 			found(get(ctx))
 		})
 	case DNS:
-		every(ctx, f.opts.dnsEvery, func() { found(resolve(ctx, f.opts.resolver, s.source.Where)) })
+		service.Every(ctx, f.opts.dnsEvery, func() { found(resolve(ctx, f.opts.resolver, s.source.Where)) })
 	case Kubernetes:
 		f.pods(ctx, s.source.Where, found)
-	}
-}
-
-// every calls look now and then each interval.
-func every(ctx context.Context, interval time.Duration, look func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		look()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
 )
@@ -138,9 +139,7 @@ func parse(name string) (e entry, ok bool) {
 // Run implements service.Runner. An agent that does not answer is asked again: it may have been started again.
 func (s *Store) Run(ctx context.Context) error {
 	after, failed := "", ""
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
+	service.Every(ctx, every, func() {
 		next, err := s.fetch(ctx, after)
 		after = next
 		if err != nil && ctx.Err() == nil && err.Error() != failed {
@@ -148,12 +147,8 @@ func (s *Store) Run(ctx context.Context) error {
 			s.opts.Log.Warn("keeping profiles", "err", err) // once for each reason
 		}
 		s.prune(time.Now())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	})
+	return nil
 }
 
 // fetch stores the profiles after the named one, and returns the name of the last.

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/server/spool"
 )
 
@@ -68,16 +69,7 @@ func (b *batcher) AppenderV2(context.Context) storage.AppenderV2 {
 
 // run hands over what waits, at least each interval.
 func (b *batcher) run(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = b.flush() // it cannot fail for these samples
-		}
-	}
+	service.Every(ctx, every, func() { _ = b.flush() }) // it cannot fail for these samples
 }
 
 // add takes the samples of a scrape.

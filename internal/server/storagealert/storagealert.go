@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
 )
@@ -80,16 +81,8 @@ func (*Reporter) Name() string { return "storage" }
 
 // Run passes the alert to the hub until ctx ends.
 func (r *Reporter) Run(ctx context.Context) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		r.opts.Hub.Firing(source, r.alerts(r.opts.State()), true)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	service.Every(ctx, every, func() { r.opts.Hub.Firing(source, r.alerts(r.opts.State()), true) })
+	return nil
 }
 
 func (r *Reporter) alerts(s prom.StorageState) []notify.Alert {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/service"
 )
 
 // every is the interval between two checks of the clock.
@@ -67,16 +68,8 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 // Run checks the clock until ctx ends.
 func (c *Collector) Run(ctx context.Context) error {
 	watch := clock.New()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			c.note(watch.Step())
-		}
-	}
+	service.Every(ctx, every, func() { c.note(watch.Step()) })
+	return nil
 }
 
 // note counts and logs a step.

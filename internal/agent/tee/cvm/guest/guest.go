@@ -25,6 +25,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -147,18 +148,12 @@ func (b *Backend) refresh(now time.Time) error {
 
 // Run refreshes groups until ctx ends.
 func (b *Backend) Run(ctx context.Context) error {
-	tick := time.NewTicker(housekeeping)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := b.tend(time.Now()); err != nil {
-				b.log.Warn("refreshing the counts of a confidential machine", "err", err)
-			}
+	service.Every(ctx, housekeeping, func() {
+		if err := b.tend(time.Now()); err != nil {
+			b.log.Warn("refreshing the counts of a confidential machine", "err", err)
 		}
-	}
+	})
+	return nil
 }
 
 func (b *Backend) tend(now time.Time) error {
