@@ -163,3 +163,15 @@ func (g *Governor) mayStepUp(now time.Time, to Level) bool {
 	}
 	return false
 }
+
+// ladder lists the levels that make a difference in this configuration.
+func (g *Governor) ladder() []Level {
+	all := []Level{Full}
+	if g.Timing {
+		all = append(all, Untimed)
+	}
+	if g.Watching {
+		return append(all, SampledSums, Off)
+	}
+	return append(all, Sampled, Off)
+}

@@ -21,15 +21,3 @@ func (l Level) String() string { return levelNames[l] }
 
 // Samples reports whether frequent events are sampled at this level.
 func (l Level) Samples() bool { return l == Sampled || l == SampledSums }
-
-// ladder lists the levels that make a difference in this configuration.
-func (g *Governor) ladder() []Level {
-	all := []Level{Full}
-	if g.Timing {
-		all = append(all, Untimed)
-	}
-	if g.Watching {
-		return append(all, SampledSums, Off)
-	}
-	return append(all, Sampled, Off)
-}

@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/lib/metric"
 )
 
 const (
@@ -61,21 +60,4 @@ func (b *blockIO) read(from *blockIO) (changed bool) {
 		to[i] = v
 	}
 	return changed
-}
-
-// emitBlocks emits the requests of a subject to block devices.
-func (e *emission) emitBlocks(s subject, emit emitFunc) {
-	if !e.kernel.attached(endProbe) || !e.kernel.attached(beginProbe) {
-		return
-	}
-	b := &s.total.block
-	for op, name := range blockOpNames {
-		upTo, n := metric.Cumulated(b.Requests[op][:])
-		if n == 0 && b.Bytes[op] == 0 {
-			continue
-		}
-		labels := with(s.labels, name)
-		emit(e.families.blockTime.of(s).Distribution(s.began, upTo, n, seconds(b.NS[op]), labels...))
-		emit(e.families.blockBytes.of(s).Since(s.began, float64(b.Bytes[op]), labels...))
-	}
 }

@@ -48,7 +48,3 @@ func (l *changeLog) next() (tgids []uint32, complete bool) {
 	}
 	return tgids, true
 }
-
-// Changes returns the processes that have started or run another program since the last call. It returns false if there
-// may be others, so that the caller must list all processes.
-func (c *Collector) Changes() (tgids []uint32, complete bool) { return c.changes.next() }

@@ -11,6 +11,9 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
+// exitProbe is the probe on the ends of system calls.
+const exitProbe = "syscall_exit"
+
 // detachedReason is the reason of a probe that is detached because of its cost.
 const detachedReason = "over the budget (overhead.budget): not attached until there is less to count"
 

@@ -4,13 +4,10 @@ package system
 
 import (
 	"fmt"
-	"maps"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-
-	"github.com/teescope/teescope/internal/lib/metric"
 )
 
 // durations are the distributions of the time of system calls of watched processes, by number. A call that was not made has none.
@@ -118,31 +115,4 @@ func (d *distributions) forgetStarts() error {
 		}
 	}
 	return nil
-}
-
-// emitDurations emits the distributions of a workload. All calls without a name share one.
-func (e *emission) emitDurations(s subject, emit emitFunc) {
-	byName := map[string]callDurations{}
-	for call, d := range s.total.durations {
-		if call == callUretprobe || call == callUprobe {
-			continue
-		}
-		sum := byName[callName(int(call))]
-		for w, v := range d.words() {
-			sum.words()[w] += v
-		}
-		byName[callName(int(call))] = sum
-	}
-	for name, d := range byName {
-		if upTo, n := metric.Cumulated(d.Calls[:]); n > 0 {
-			emit(e.families.durations.Distribution(s.began, upTo, n, seconds(d.NS), with(s.labels, name)...))
-		}
-	}
-}
-
-// clone returns counts that may be changed without the original.
-func (k *counts) clone() *counts {
-	of := *k
-	of.durations = maps.Clone(k.durations)
-	return &of
 }

@@ -8,39 +8,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
-	"github.com/teescope/teescope/internal/lib/syscalls"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
-
-type emitFunc = func(prometheus.Metric)
-
-// subject is the subject of samples: a workload, or one watched process.
-type subject struct {
-	labels  []string
-	kind    workload.Kind
-	process bool
-	total   *counts
-	gauge   gauge
-	began   time.Time // of the counters; zero if unknown
-}
-
-// emission creates the samples of one scrape from all counts.
-type emission struct {
-	families *families
-	probes   *probe.Families
-	kernel   *kernelSide
-	slots    *slots
-	members  *members
-	overhead *overhead
-	busiest  map[*workload.Workload[counts]]float64
-}
 
 func (e *emission) emit(emit emitFunc) {
 	byOwner := map[*workload.Workload[counts]][]*slot{}
@@ -97,14 +71,6 @@ func (e *emission) emit(emit emitFunc) {
 
 // directionNames are the values of the label direction.
 var directionNames = [directions]string{bytesIn: "in", bytesOut: "out"}
-
-func workloadValues(w *workload.Workload[counts]) []string {
-	return []string{w.Name, w.Container, w.Pod, w.Namespace}
-}
-
-func with(labels []string, more ...string) []string {
-	return append(append(make([]string, 0, len(labels)+len(more)), labels...), more...)
-}
 
 // emitSubject emits all families of one workload or process. A family without an attached probe is absent. Zero counts
 // are emitted, except by system call, reason and operation, where most counts are zero.
@@ -176,43 +142,6 @@ func (e *emission) emitUse(s subject, value func(family, float64, ...string)) {
 	value(f.threads, float64(s.gauge.Threads))
 	if s.kind != workload.Kernel {
 		value(f.resident, float64(s.gauge.RSSPages)*float64(os.Getpagesize()))
-	}
-}
-
-func seconds(ns uint64) float64 { return float64(ns) / 1e9 }
-
-// callUnknown is the name for all system calls without a name.
-const callUnknown = "unknown"
-
-func callName(nr int) string {
-	switch {
-	case nr == callCompat:
-		return "compat"
-	case syscalls.Name(nr) != "":
-		return syscalls.Name(nr)
-	}
-	return callUnknown
-}
-
-// System calls that the kernel writes into a traced program, at an entry and in place of a return address
-// (arch/x86/kernel/uprobes.c). The program does not make them itself, and the tracer may be teescope.
-const callUretprobe, callUprobe = 335, 336
-
-// eachCall calls f with each name that has a nonzero value, except for calls that only tracing causes.
-func eachCall(by *[calls]uint64, f func(name string, n uint64)) {
-	unknown := uint64(0)
-	for nr, n := range by {
-		if n == 0 || nr == callUretprobe || nr == callUprobe {
-			continue
-		}
-		if name := callName(nr); name != callUnknown {
-			f(name, n)
-		} else {
-			unknown += n
-		}
-	}
-	if unknown > 0 {
-		f(callUnknown, unknown)
 	}
 }
 

@@ -38,14 +38,6 @@ func twin(d metric.Desc) family {
 	return family{metric.New(d), metric.New(p)}
 }
 
-// of returns the description of the metric of a subject.
-func (f family) of(s subject) *metric.Desc {
-	if s.process {
-		return f.process
-	}
-	return f.workload
-}
-
 type families struct {
 	syscalls, syscallSeconds             family
 	switches, wait, latency, migrations  family

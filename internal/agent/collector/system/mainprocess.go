@@ -61,22 +61,6 @@ type MainProcess struct {
 	Started time.Duration // since boot; with it the process ID is unique
 }
 
-// MainProcesses returns the main process of each workload that has a name of its own, as of the last scrape.
-func (c *Collector) MainProcesses() []MainProcess {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kernel == nil {
-		return nil
-	}
-	var all []MainProcess
-	for w, p := range c.slots.oldest() {
-		if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {
-			all = append(all, MainProcess{Labels: workloadValues(w), PID: int(p.tgid), Started: time.Duration(p.start)})
-		}
-	}
-	return all
-}
-
 // errInMemory means that a program runs from memory, where each start has a new file.
 var errInMemory = errors.New("the program is in no file")
 

@@ -17,13 +17,6 @@ import (
 //go:embed system.bpf.o
 var object []byte
 
-// counterPeriod is the number of cache references or misses per sample. At 10^8 events per second and CPU it causes
-// a thousand interrupts of about a microsecond each.
-const counterPeriod = 100_000
-
-// exitProbe is the probe on the ends of system calls.
-const exitProbe = "syscall_exit"
-
 // probes lists the probes in the order in which they are attached. Processes come first, because a process needs a slot
 // before it is counted. Context switches come second, because a CPU must know its slot before it counts.
 func probes(o Options, p preemption) []bpf.Probe {

@@ -3,6 +3,7 @@
 package system
 
 import (
+	"maps"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -230,4 +231,11 @@ func (c *cpuTime) divide(run, user, system uint64) {
 		s = run - u
 	}
 	c.user, c.system = u, s
+}
+
+// clone returns counts that may be changed without the original.
+func (k *counts) clone() *counts {
+	of := *k
+	of.durations = maps.Clone(k.durations)
+	return &of
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
@@ -303,6 +305,42 @@ func (c *Collector) measure() time.Duration {
 		return measureEvery
 	}
 	return c.overhead.measure(c.kernel)
+}
+
+// MainProcesses returns the main process of each workload that has a name of its own, as of the last scrape.
+func (c *Collector) MainProcesses() []MainProcess {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil {
+		return nil
+	}
+	var all []MainProcess
+	for w, p := range c.slots.oldest() {
+		if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {
+			all = append(all, MainProcess{Labels: workloadValues(w), PID: int(p.tgid), Started: time.Duration(p.start)})
+		}
+	}
+	return all
+}
+
+// Changes returns the processes that have started or run another program since the last call. It returns false if there
+// may be others, so that the caller must list all processes.
+func (c *Collector) Changes() (tgids []uint32, complete bool) { return c.changes.next() }
+
+// Keeps returns the capabilities that the collector needs after the start: CAP_PERFMON if there are performance counters,
+// and CPUs that may come on line.
+func (c *Collector) Keeps() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil || !slices.ContainsFunc(c.kernel.status, func(s bpf.Status) bool { return s.Mechanism == bpf.PerfEvent }) {
+		return nil
+	}
+	online, err1 := c.kernel.sys.CPUs("online")
+	present, err2 := c.kernel.sys.CPUs("present")
+	if err1 != nil || err2 != nil || len(online) == len(present) {
+		return nil
+	}
+	return []string{"cap_perfmon"}
 }
 
 // Shutdown detaches the probes.
