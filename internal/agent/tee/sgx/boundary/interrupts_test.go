@@ -173,16 +173,18 @@ func TestSampledAEXsHaveAVariance(t *testing.T) {
 		if _, told := variance(s, "page_fault", exact); told {
 			t.Fatal("AEXs that are all counted have a variance")
 		}
-		if n := s[left("page_fault", sampled)]; n > 0 {
-			for cause, least := range map[string]float64{"page_fault": 1, "other": 0} {
-				if v, told := variance(s, cause, sampled); !told || v < least {
-					t.Errorf("%v AEXs by page faults are estimated, and the variance of those by %s is %v", n, cause, v)
-				}
-			}
+		n := s[left("page_fault", sampled)]
+		_, other := variance(s, "other", sampled)
+		if n > 0 && !other {
+			t.Fatalf("%v AEXs by page faults are estimated, and those by other causes have no variance", n)
+		}
+		// A cycle adds as much as its time allows, so the first one may add little.
+		v, _ := variance(s, "page_fault", sampled)
+		if n > 0 && v >= 1 {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("no AEX was seen in a window")
+			t.Fatalf("%v AEXs by page faults are estimated, and their variance is %v", n, v)
 		}
 	}
 }
