@@ -159,6 +159,8 @@ const (
 	server   = internal + "server"
 	analysis = internal + "analysis"
 	cli      = internal + "cli"
+	runs     = internal + "run"
+	advise   = internal + "advise"
 	app      = internal + "app"
 	config   = internal + "lib/config"
 )
@@ -168,7 +170,7 @@ func importRules() []importRule {
 		{
 			why:   "the libraries know nothing of the agent, the server, the analysis and the command line",
 			from:  []string{"internal/lib"},
-			never: []string{agent, server, analysis, cli, app, module + "/cmd"},
+			never: []string{agent, server, analysis, cli, runs, advise, app, module + "/cmd"},
 		},
 		{
 			why:   "the agent knows neither what serves nor what stores",
@@ -188,7 +190,28 @@ func importRules() []importRule {
 		{
 			why:   "what a run is and how it is read serves the command line and the analysis, so it knows neither",
 			from:  []string{"internal/run"},
-			never: []string{agent, server, analysis, cli, app, config, module + "/cmd"},
+			never: []string{agent, server, analysis, cli, advise, app, config, module + "/cmd"},
+			but:   []string{advise + "/manifest"}, // a condition of a run
+		},
+		{
+			why:   "advice is made of files, and takes costs and thresholds from the analysis",
+			from:  []string{"internal/advise"},
+			never: []string{agent, server, cli, app, config, module + "/cmd"},
+		},
+		{
+			why:   "app composes services, and commands that run none are not its part",
+			from:  []string{"internal/app"},
+			never: []string{cli, module + "/cmd"},
+		},
+		{
+			why:    "only the program and the documents need the whole composition",
+			except: []string{"cmd/teescope", "docs/gen"},
+			never:  []string{app},
+		},
+		{
+			why:    "the boundary composes its mechanisms; profiles need the functions of runtimes",
+			except: []string{"internal/agent/tee/sgx/boundary", "internal/agent/profiling/calls"},
+			never:  boundaryMechanisms(module + "/"),
 		},
 		{
 			why:    "the product knows nothing of the machine that it is tried on",
@@ -244,6 +267,16 @@ func importRules() []importRule {
 func (r importRule) applies(pkg string) bool {
 	in := func(dir string) bool { return within(pkg, dir) }
 	return (len(r.from) == 0 || slices.ContainsFunc(r.from, in)) && !slices.ContainsFunc(r.except, in)
+}
+
+// boundaryMechanisms lists the packages that count at the enclave boundary, below a prefix.
+func boundaryMechanisms(prefix string) []string {
+	const boundary = "internal/agent/tee/sgx/boundary/"
+	var all []string
+	for _, name := range []string{"breakpoint", "functions", "gramine", "interrupts"} {
+		all = append(all, prefix+boundary+name)
+	}
+	return all
 }
 
 // forbids reports whether the rule is for an import, except for what "but" allows.
@@ -307,8 +340,7 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 
 // TestSiblingsNeverImportEachOther is for the folders of collectors, and of mechanisms at the enclave boundary.
 func TestSiblingsNeverImportEachOther(t *testing.T) {
-	const boundary = "internal/agent/tee/sgx/boundary/"
-	mechanisms := []string{boundary + "breakpoint", boundary + "functions", boundary + "gramine"}
+	mechanisms := boundaryMechanisms("")
 	alone := func(pkg string) bool {
 		return path.Dir(pkg) == "internal/agent/collector" || slices.Contains(mechanisms, pkg)
 	}

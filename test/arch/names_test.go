@@ -138,6 +138,39 @@ func TestFilesNamedInDocumentsExist(t *testing.T) {
 	foreign.unused(t)
 }
 
+// TestFilesNamedWithoutAFolderAreOfOneThatIsNamed finds names of source files without their folder, such as `place.go`. Another
+// folder may have a file of that name when this one is renamed. So the same section must name the folder of one of them.
+func TestFilesNamedWithoutAFolderAreOfOneThatIsNamed(t *testing.T) {
+	folders, seen := map[string][]string{}, 0
+	for _, file := range walk(t) {
+		folders[path.Base(file)] = append(folders[path.Base(file)], path.Dir(file))
+	}
+	bare := regexp.MustCompile(`^[\w.-]+\.(go|c|h|ts|tsx)$`)
+	for _, file := range documents(t) {
+		for section := range strings.SplitSeq(fence.ReplaceAllString(read(t, file), ""), "\n#") {
+			spans, _ := code(section)
+			named := []string{path.Dir(file)}
+			for _, span := range spans {
+				for _, name := range expand(strings.TrimSuffix(span, "/")) {
+					named = append(named, name, path.Dir(name), "internal/"+name)
+				}
+			}
+			for _, span := range spans {
+				if !bare.MatchString(span) || strings.Contains(span, "NAME") || span == "layout.go" { // each object has one
+					continue
+				}
+				seen++
+				if !slices.ContainsFunc(folders[span], func(dir string) bool { return slices.Contains(named, dir) }) {
+					t.Errorf("%s names `%s`, and its section does not name the folder of that file (%s)", file, span, strings.Join(folders[span], ", "))
+				}
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("found %d names of files without a folder: has their format changed?", seen)
+	}
+}
+
 func TestTestsNamedInDocumentsExist(t *testing.T) {
 	known, seen := map[string]bool{}, 0
 	find := regexp.MustCompile(`(?m)^func (Test\w+)\(`)

@@ -70,7 +70,7 @@ func runAll(m *testing.M) (code int, err error) {
 		}
 	} else {
 		binary = filepath.Join(dir, "teescope")
-		if err := quiet("go", "build", "-o", binary, "github.com/teescope/teescope/cmd/teescope"); err != nil {
+		if err := quiet("go", "build", "-ldflags", "-s -w", "-o", binary, "github.com/teescope/teescope/cmd/teescope"); err != nil {
 			return 1, err
 		}
 	}

@@ -17,6 +17,19 @@ import (
 // testLimit limits the wait for an event that should take a moment.
 const testLimit = 2 * time.Minute
 
+// maxBinary is the largest size of the binary, in bytes: users download it, and its pages are in memory.
+const maxBinary = 80_000_000
+
+func TestBinaryIsSmall(t *testing.T) {
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > maxBinary {
+		t.Errorf("the binary has %d bytes, at most %d are allowed", info.Size(), maxBinary)
+	}
+}
+
 // 1,000 short processes, four at a time, each of five calls: no process and no call is lost.
 func TestForkStormLosesNothing(t *testing.T) {
 	a := agent(t)
