@@ -181,8 +181,8 @@ func (u *underLoad) read(ctx context.Context) (ops, cpu float64, at time.Time, e
 	return ops, cpu, at, err
 }
 
-// atRest measures every mode on an otherwise idle machine.
-func atRest(ctx context.Context, progress io.Writer, o options, dir string) (map[string][]sample, error) {
+// measureIdle measures every mode on an otherwise idle machine.
+func measureIdle(ctx context.Context, progress io.Writer, o options, dir string) (map[string][]sample, error) {
 	samples := map[string][]sample{}
 	for _, name := range o.modes {
 		fmt.Fprintf(progress, "at rest: %s\n", name)

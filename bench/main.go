@@ -160,11 +160,11 @@ func measure(ctx context.Context, progress io.Writer, o options) (Report, error)
 		report.Rows = append(report.Rows, rowsOf(name, o.modes, samples)...)
 		report.Watching = append(report.Watching, watchingOf(name, o.modes, samples)...)
 	}
-	samples, err := atRest(ctx, progress, o, filepath.Join(dir, "rest"))
+	samples, err := measureIdle(ctx, progress, o, filepath.Join(dir, "rest"))
 	if err != nil {
 		return report, err
 	}
-	report.Watching = append(report.Watching, watchingOf(rest, o.modes, samples)...)
+	report.Watching = append(report.Watching, watchingOf(idleMode, o.modes, samples)...)
 	if o.calls > 0 {
 		if report.Truths, err = truths(ctx, progress, o, filepath.Join(dir, "counts")); err != nil {
 			return report, fmt.Errorf("comparing counts: %w", err)

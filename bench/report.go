@@ -58,8 +58,8 @@ type Process struct {
 	Resident Estimate `json:"resident_bytes"`
 }
 
-// rest is the name of the run without a load.
-const rest = "at rest"
+// idleMode is the name of the run without a load.
+const idleMode = "at rest"
 
 // Machine describes the machine and the time. Results have no meaning without them.
 type Machine struct {

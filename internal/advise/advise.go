@@ -177,7 +177,7 @@ func (f *Facts) Finding(rule string) *analysis.Finding {
 	return nil
 }
 
-// Seen is one figure or setting that advice rests on.
+// Seen is one figure or setting that advice is based on.
 type Seen struct {
 	What   string  `json:"what"`
 	Value  float64 `json:"value"`

@@ -102,21 +102,21 @@ func Server(ctx context.Context, o Options) error {
 // program collects the parts of one run.
 type program struct {
 	Options
-	host       string
-	collectors []collector.Collector
-	own        *prometheus.Registry // metrics of the process itself
-	sandbox    *sandbox.Collector   // reports what confines the process
-	started    <-chan struct{}      // closed when the collectors no longer need the privileges of the start
-	keeps      func() []string      // the capabilities that they still need
-	confined   chan struct{}        // closed when the privileges have been dropped
-	services   []service.Service
-	web        httpapi.Options
-	url        func() string // the address of the page; nil before run
-	hub        *notify.Hub   // sends alerts; nil without a database
-	status     *prom.Status  // nil in an agent
-	stored     bool          // this process writes into the data directory
-	exposition http.Handler  // all metrics of this process; nil before run
-	manifests  http.Handler  // of programs in Gramine; nil in a server
+	host         string
+	collectors   []collector.Collector
+	own          *prometheus.Registry // metrics of the process itself
+	sandbox      *sandbox.Collector   // reports what confines the process
+	started      <-chan struct{}      // closed when the collectors no longer need the privileges of the start
+	capabilities func() []string      // the capabilities that they still need
+	confined     chan struct{}        // closed when the privileges have been dropped
+	services     []service.Service
+	web          httpapi.Options
+	url          func() string // the address of the page; nil before run
+	hub          *notify.Hub   // sends alerts; nil without a database
+	status       *prom.Status  // nil in an agent
+	stored       bool          // this process writes into the data directory
+	exposition   http.Handler  // all metrics of this process; nil before run
+	manifests    http.Handler  // of programs in Gramine; nil in a server
 
 	// In up, the link to the other part, and in its server the agent.
 	link  *supervisor.Link
@@ -134,7 +134,7 @@ func newProgram(o Options) *program {
 	close(nothing)
 	return &program{
 		Options: o, host: host, own: own, collectors: []collector.Collector{build.New(o.Build), confinement},
-		sandbox: confinement, started: nothing, confined: make(chan struct{}), keeps: func() []string { return nil },
+		sandbox: confinement, started: nothing, confined: make(chan struct{}), capabilities: func() []string { return nil },
 		web: webOptions(o, host),
 	}
 }
@@ -156,7 +156,7 @@ func (p *program) agent() {
 	p.web.Control, p.web.NextProfile, p.manifests = control, with.profiles, with.manifests
 	all := slices.Concat(with.collectors, []collector.Collector{control})
 	p.collectors, p.started = append(p.collectors, all...), with.system.Sampled()
-	p.keeps = func() []string { return append(with.boundary.Keeps(), with.system.Keeps()...) }
+	p.capabilities = func() []string { return append(with.boundary.Capabilities(), with.system.Capabilities()...) }
 	p.add(with.pods)
 	for _, c := range all {
 		p.add(c) // the group calls the methods among Init, Run and Shutdown that the collector has
@@ -167,7 +167,7 @@ func (p *program) agent() {
 
 // confine adds the service that drops the privileges of the start. It must be added last.
 func (p *program) confine(role privilege.Role) {
-	drop := &privilegeDropper{role: role, wanted: p.Config.Sandbox, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, link: p.link, log: p.Log}
+	drop := &privilegeDropper{role: role, wanted: p.Config.Sandbox, when: p.started, capabilities: p.capabilities, sandbox: p.sandbox, done: p.confined, link: p.link, log: p.Log}
 	if p.stored {
 		drop.dataDir = p.Config.DataDir
 	}

@@ -42,16 +42,16 @@ func mayWatch(o Options, proc string) error {
 
 // privilegeDropper drops what only the start needs: the user root, capabilities, access to files, system calls.
 type privilegeDropper struct {
-	role    privilege.Role
-	wanted  config.Sandbox
-	account privilege.Account // set by Init
-	when    <-chan struct{}   // closed when the start is over
-	keeps   func() []string   // capabilities to keep besides those of the role
-	dataDir string            // empty without a database
-	sandbox *sandbox.Collector
-	done    chan<- struct{}  // closed after the drop
-	link    *supervisor.Link // nil in a process of its own
-	log     *slog.Logger
+	role         privilege.Role
+	wanted       config.Sandbox
+	account      privilege.Account // set by Init
+	when         <-chan struct{}   // closed when the start is over
+	capabilities func() []string   // capabilities to keep besides those of the role
+	dataDir      string            // empty without a database
+	sandbox      *sandbox.Collector
+	done         chan<- struct{}  // closed after the drop
+	link         *supervisor.Link // nil in a process of its own
+	log          *slog.Logger
 }
 
 // Name implements service.Service.
@@ -132,7 +132,7 @@ func (d *privilegeDropper) drop() error {
 	if err := d.try(sandbox.User, d.leaveRoot); err != nil {
 		return err
 	}
-	left, err := privilege.Drop(d.role, d.keeps()...)
+	left, err := privilege.Drop(d.role, d.capabilities()...)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {
 	inChild(t, func(t *testing.T, dir string) {
 		var log bytes.Buffer
 		when := make(chan struct{})
-		d := &privilegeDropper{keeps: nothing, account: serviceUser, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.NewTextHandler(&log, nil))}
+		d := &privilegeDropper{capabilities: nothing, account: serviceUser, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.NewTextHandler(&log, nil))}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- d.Run(ctx) }()
@@ -124,7 +124,7 @@ func TestPrivilegeDropperEndsBeforeItsTime(t *testing.T) {
 	inChild(t, func(t *testing.T, _ string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		d := &privilegeDropper{keeps: nothing, account: serviceUser, when: make(chan struct{}), sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
+		d := &privilegeDropper{capabilities: nothing, account: serviceUser, when: make(chan struct{}), sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
 		if err := d.Run(ctx); err != nil {
 			t.Errorf("Run() = %v", err)
 		}
@@ -142,7 +142,7 @@ func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 		}
 		now := make(chan struct{})
 		close(now)
-		d := &privilegeDropper{keeps: nothing, account: serviceUser, role: privilege.Server, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
+		d := &privilegeDropper{capabilities: nothing, account: serviceUser, role: privilege.Server, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		err := d.Run(ctx)

@@ -57,10 +57,10 @@ func (r *recorded) window() (window time.Duration, end time.Time) {
 	from, to := r.Times[0], r.Times[len(r.Times)-1]
 	last, steady := 0, false
 	for _, p := range r.Phases {
-		settled := p.Name == run.Steady
-		if settled || p.Name == run.Whole {
-			if p.Repetition > last || p.Repetition == last && settled && !steady {
-				last, steady, from, to = p.Repetition, settled, p.From, p.To
+		isSteady := p.Name == run.Steady
+		if isSteady || p.Name == run.Whole {
+			if p.Repetition > last || p.Repetition == last && isSteady && !steady {
+				last, steady, from, to = p.Repetition, isSteady, p.From, p.To
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (p *process) shareOf(t *testing.T, within time.Duration) float64 {
 
 // hammered counts what clients got: answers, refusals because they ask too often, and anything else, such as connections
 // that were turned away.
-type hammered struct{ answers, refusals, rest atomic.Int64 }
+type hammered struct{ answers, refusals, others atomic.Int64 }
 
 // count counts an answer.
 func (h *hammered) count(resp *http.Response) {
@@ -59,7 +59,7 @@ func (h *hammered) count(resp *http.Response) {
 	case strings.Contains(string(body), "asks for metrics too often"):
 		h.refusals.Add(1)
 	default:
-		h.rest.Add(1)
+		h.others.Add(1)
 	}
 }
 
@@ -78,7 +78,7 @@ func hammer(addr string, clients int, keep bool, stop chan struct{}, got *hammer
 				}
 				resp, err := client.Get("http://" + addr + "/metrics")
 				if err != nil {
-					got.rest.Add(1)
+					got.others.Add(1)
 					continue
 				}
 				got.count(resp)
@@ -139,7 +139,7 @@ func TestAttackHammeredMetrics(t *testing.T) {
 	}()
 	time.Sleep(3 * time.Second) // a regular scraper has scraped regularly
 	inOneOf(t, 6, func() error {
-		rest := a.shareOf(t, 8*time.Second)
+		without := a.shareOf(t, 8*time.Second)
 		var got hammered
 		pause, ended := make(chan struct{}), make(chan struct{})
 		var clients sync.WaitGroup
@@ -159,12 +159,12 @@ func TestAttackHammeredMetrics(t *testing.T) {
 		})
 		before := got.answers.Load()
 		busy := a.shareOf(t, 12*time.Second)
-		t.Logf("%.2f %% of a processor at rest, %.2f %% while hammered; %d answers in 12 s, %d refusals, %d others", 100*rest, 100*busy,
-			got.answers.Load()-before, got.refusals.Load(), got.rest.Load())
+		t.Logf("%.2f %% of a processor without them, %.2f %% while hammered; %d answers in 12 s, %d refusals, %d others", 100*without, 100*busy,
+			got.answers.Load()-before, got.refusals.Load(), got.others.Load())
 		close(pause)
 		<-ended
-		if busy-rest > 0.02 {
-			return fmt.Errorf("clients take %.2f %% of a processor", 100*(busy-rest))
+		if busy-without > 0.02 {
+			return fmt.Errorf("clients take %.2f %% of a processor", 100*(busy-without))
 		}
 		return nil
 	})

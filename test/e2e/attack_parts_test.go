@@ -87,7 +87,7 @@ func TestAttackOnOnePartOfUp(t *testing.T) {
 	if n, err := single(s, `count_over_time(up{job="teescope"}[5m])`); err != nil || n < 8 {
 		t.Errorf("%v samples are stored (%v)", n, err)
 	}
-	eventually(t, testLimit, "the new parts to be confined", func() error { return settled(s.scrape(t)) })
+	eventually(t, testLimit, "the new parts to be confined", func() error { return allConfined(s.scrape(t)) })
 	for _, role := range []string{"agent", "server"} {
 		want := map[string]string{"agent": watchers, "server": servers}[role]
 		for _, status := range threads(t, all[role]) {
@@ -158,7 +158,7 @@ func TestAttackOnTheSupervisor(t *testing.T) {
 		})
 	}
 	// A service manager sends its signal to all processes. Each ends in order, although the supervisor sends one too.
-	eventually(t, testLimit, "the parts to be confined", func() error { return settled(second.scrape(t)) })
+	eventually(t, testLimit, "the parts to be confined", func() error { return allConfined(second.scrape(t)) })
 	all = second.processes(t)
 	for _, role := range []string{"up", "server", "agent"} {
 		// A part may have ended already, because the supervisor asked it to.

@@ -140,7 +140,7 @@ func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(4 * time.Second) // the rule has settled, so that only the full disk keeps the alert
+	time.Sleep(4 * time.Second) // the rule is evaluated, so that only the full disk keeps the alert
 	for round := range 2 {
 		before := time.Now()
 		full := fillDisk(t, dir)

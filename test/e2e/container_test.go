@@ -118,7 +118,7 @@ func TestAgentRunsWithThePrivilegesOfTheChart(t *testing.T) {
 		_, err := get("http://" + addr + "/-/ready")
 		return err
 	})
-	eventually(t, testLimit, s.name+" to be confined", func() error { return settled(s.scrape(t)) })
+	eventually(t, testLimit, s.name+" to be confined", func() error { return allConfined(s.scrape(t)) })
 
 	out, err := exec.Command("runc", "state", name).Output()
 	if err != nil {

@@ -33,11 +33,11 @@ const serviceUser = 65521
 func confined(t *testing.T, command string, args ...string) *teescope {
 	t.Helper()
 	s := start(t, command, args...)
-	eventually(t, testLimit, s.name+" to be confined", func() error { return settled(s.scrape(t)) })
+	eventually(t, testLimit, s.name+" to be confined", func() error { return allConfined(s.scrape(t)) })
 	return s
 }
 
-func settled(s samples) error {
+func allConfined(s samples) error {
 	for _, one := range s.all {
 		if one.matches("teescope_sandbox", nil) && one.labels["mechanism"] != "landlock" && one.value != 1 {
 			return fmt.Errorf("teescope_sandbox%v is %v", one.labels, one.value)

@@ -147,7 +147,7 @@ func gauge(t *testing.T, before, after map[string]int) {
 	const pages = 8 << 20 / 4096
 	for _, m := range []map[string]int{before, after} {
 		if m["free"] != pages || m["valid"] != 0 || m["inside"] != 0 {
-			t.Errorf("at rest %d of %d EPC pages are free, %d valid, %d threads inside", m["free"], pages, m["valid"], m["inside"])
+			t.Errorf("when idle %d of %d EPC pages are free, %d valid, %d threads inside", m["free"], pages, m["valid"], m["inside"])
 		}
 	}
 }

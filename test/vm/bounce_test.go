@@ -146,7 +146,7 @@ func bounceBuffers(t *testing.T, r report) {
 		t.Errorf("at most %v bytes of a pool of %v were used", most, size)
 	}
 	if after.used > 0 {
-		t.Errorf("%v slots are in use at rest", after.used)
+		t.Errorf("%v slots are in use when idle", after.used)
 	}
 	if sum(f, "teescope_probe_attached", "probe", "cvm_bounced") != 1 || sum(f, "teescope_collector_success", "collector", "tee") != 1 {
 		t.Error("the probe is not attached, or the collector fails")

@@ -193,7 +193,7 @@ static void on_page_fault(void *data, unsigned long addr, struct pt_regs *r, uns
 
 	/*
 	 * While ksgxd evicts a page, a thread that uses it faults repeatedly. One thread of QEMU runs
-	 * all processors in turn, for 0.1 s each. PAUSE ends the turn.
+	 * all processors one after the other, for 0.1 s each. PAUSE ends these 0.1 s.
 	 */
 	if (in)
 		cpu_relax();

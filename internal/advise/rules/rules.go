@@ -126,7 +126,7 @@ func setting(m *manifest.Manifest, v manifest.Value, otherwise string) advise.Se
 // at names a line of a file.
 func at(file string, line int) string { return fmt.Sprintf("%s:%d", file, line) }
 
-// fromFinding returns advice that rests on a finding of the analysis: its figures, its costs and its severity.
+// fromFinding returns advice that is based on a finding of the analysis: its figures, its costs and its severity.
 func fromFinding(f *advise.Facts, found *analysis.Finding) *advise.Advice {
 	a := &advise.Advice{
 		Severity: found.Severity, Confidence: found.Confidence, Saving: found.Saving, Gain: found.Gain,
@@ -146,7 +146,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// configured returns advice that rests on settings alone: nothing was measured.
+// configured returns advice that is based on settings alone: nothing was measured.
 func configured(severity analysis.Severity, confidence analysis.Confidence, why string) *advise.Advice {
 	return &advise.Advice{Severity: severity, Confidence: confidence, Why: why}
 }

@@ -23,7 +23,7 @@ func timeCalls() advise.Rule {
 			}
 			a := configured(analysis.Info, analysis.Likely, fmt.Sprintf("%.0f %% of the system calls on the host read the time. On processors before Ice Lake, RDTSC is forbidden in enclaves, and each reading is an OCALL.", 100*share))
 			a.Seen = []advise.Seen{seen("share of calls for the time", share, "ratio", at(f.CallsFile, top.Line)), seen(top.Name, float64(top.Calls), "1", at(f.CallsFile, top.Line))}
-			a.Do = []string{"move to a processor that allows RDTSC in enclaves (Ice Lake servers and later)", "read the time less often: cache it for each request or each turn of the event loop"}
+			a.Do = []string{"move to a processor that allows RDTSC in enclaves (Ice Lake servers and later)", "read the time less often: cache it for each request or each iteration of the event loop"}
 			return a
 		},
 	}

@@ -49,9 +49,9 @@ type Member[K any] interface {
 	// Moved reports whether something was counted since the last call.
 	Moved() bool
 	// AddTo adds the counts of the group to those that a workload keeps.
-	AddTo(kept *K)
+	AddTo(ended *K)
 	// SubtractFrom subtracts them. The result may be below zero, modulo 2^64. Later counts make it positive again.
-	SubtractFrom(kept *K)
+	SubtractFrom(ended *K)
 }
 
 // Hooks are called at the steps of a group's life. All except Adopt may be nil.
@@ -104,7 +104,7 @@ func (g *Groups[M, K]) All() iter.Seq[M] { return maps.Values(g.active) }
 func (g *Groups[M, K]) Totals() map[*workload.Workload[K]]*K {
 	all := map[*workload.Workload[K]]*K{}
 	g.Registry.Each(func(w *workload.Workload[K]) {
-		sum := w.Kept
+		sum := w.Data
 		all[w] = &sum
 	})
 	for m := range g.All() {
@@ -180,8 +180,8 @@ func (g *Groups[M, K]) Promote(now time.Time) {
 		if g.hooks.Promote != nil {
 			g.hooks.Promote(m)
 		}
-		m.AddTo(&other.Kept)
-		m.SubtractFrom(&to.Kept)
+		m.AddTo(&other.Data)
+		m.SubtractFrom(&to.Data)
 		group.Workload = to
 	}
 }
@@ -255,7 +255,7 @@ func (g *Groups[M, K]) Leave(m M, now time.Time) {
 	if g.hooks.Retire != nil {
 		g.hooks.Retire(m)
 	}
-	m.AddTo(&group.Workload.Kept)
+	m.AddTo(&group.Workload.Data)
 	g.Registry.Leave(group.Workload, now)
 	delete(g.active, group.Number)
 }

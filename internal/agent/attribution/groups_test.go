@@ -27,8 +27,8 @@ func (c *counter) Moved() bool {
 	return moved
 }
 
-func (c *counter) AddTo(kept *uint64)        { *kept += c.n }
-func (c *counter) SubtractFrom(kept *uint64) { *kept -= c.n }
+func (c *counter) AddTo(ended *uint64)        { *ended += c.n }
+func (c *counter) SubtractFrom(ended *uint64) { *ended -= c.n }
 
 // keys is the map of keys.
 type keys map[Key]uint32
@@ -121,11 +121,11 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 		t.Fatalf("adopted %+v; the incomplete one: %v", c.Group, f.Get(2))
 	}
 	c.n = 5
-	c.Workload.Kept = 2 // of a group that has ended
-	if got := *f.Totals()[c.Workload]; got != 7 || c.Workload.Kept != 2 {
-		t.Errorf("the total is %d, and %d are kept; want 7 and 2", got, c.Workload.Kept)
+	c.Workload.Data = 2 // of a group that has ended
+	if got := *f.Totals()[c.Workload]; got != 7 || c.Workload.Data != 2 {
+		t.Errorf("the total is %d, and %d of ended groups; want 7 and 2", got, c.Workload.Data)
 	}
-	c.Workload.Kept = 0
+	c.Workload.Data = 0
 	f.retireAt(t, now)
 	if len(f.keys) != 1 {
 		t.Fatal("the key of a group in use was withdrawn")
@@ -145,8 +145,8 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 	if f.Get(1) != nil || f.records[1].Ready != 0 || !slices.Contains(*f.free, 1) {
 		t.Fatalf("its number was not freed: %v", *f.free)
 	}
-	if c.Workload.Kept != 6 {
-		t.Errorf("its workload keeps %d, want 6", c.Workload.Kept)
+	if c.Workload.Data != 6 {
+		t.Errorf("its workload keeps %d, want 6", c.Workload.Data)
 	}
 	if want := []string{"withdraw worker", "retire worker", "clear worker"}; !slices.Equal(f.steps, want) {
 		t.Errorf("the steps were %q, want %q", f.steps, want)
@@ -198,9 +198,9 @@ func TestPromotionMovesNoCounts(t *testing.T) {
 	f.retireAt(t, now.Add(IdleBeforeFree))
 	f.Promote(now.Add(time.Hour))
 	second.n = 25
-	if second.Workload.Name != "second" || second.Workload.Kept+second.n != 5 || f.Registry.Other().Kept != 20 {
+	if second.Workload.Name != "second" || second.Workload.Data+second.n != 5 || f.Registry.Other().Data != 20 {
 		t.Errorf("%q keeps %d, the folded rest %d; want 5 more than was counted, and 20",
-			second.Workload.Name, int64(second.Workload.Kept), f.Registry.Other().Kept)
+			second.Workload.Name, int64(second.Workload.Data), f.Registry.Other().Data)
 	}
 }
 
@@ -216,8 +216,8 @@ func TestAPartOfAGroupHasNoKey(t *testing.T) {
 	f.Put(c)
 	f.retireAt(t, now)
 	f.retireAt(t, now.Add(IdleBeforeFree))
-	if f.Get(3) != nil || len(f.keys) != 1 || c.Workload.Kept != 3 || !slices.Contains(*f.free, 3) {
-		t.Errorf("keys %v, kept %d, free %v", f.keys, c.Workload.Kept, *f.free)
+	if f.Get(3) != nil || len(f.keys) != 1 || c.Workload.Data != 3 || !slices.Contains(*f.free, 3) {
+		t.Errorf("keys %v, ended %d, free %v", f.keys, c.Workload.Data, *f.free)
 	}
 	*f.free = nil
 	if _, ok := f.Split(f.member(t, 1), 43); ok {
@@ -241,8 +241,8 @@ func TestGroupsOfUserSpace(t *testing.T) {
 	g.Leave(g.Get(2), now)
 	g.Leave(first, now)
 	g.Promote(now.Add(time.Hour))
-	if second.Workload.Name != "second" || g.Registry.Other().Kept != 10 || first.Workload.Kept != 10 {
-		t.Errorf("%+v, the folded rest keeps %d", second.Group, g.Registry.Other().Kept)
+	if second.Workload.Name != "second" || g.Registry.Other().Data != 10 || first.Workload.Data != 10 {
+		t.Errorf("%+v, the folded rest keeps %d", second.Group, g.Registry.Other().Data)
 	}
 	if n := g.Len(); n != 1 {
 		t.Errorf("%d members, want 1", n)

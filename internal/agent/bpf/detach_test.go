@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAProbeThatRestsSeesNothingAndComesBack(t *testing.T) {
+func TestADetachedProbeSeesNothingUntilItIsReattached(t *testing.T) {
 	o := open(t, 1)
 	c := counts(t, o)
 	way := Way{Program: "typed", Mechanism: TypedTracepoint, Target: "sys_enter"}

@@ -64,7 +64,7 @@ type Finder struct {
 	names    cgroup.Hierarchy
 	reads    *reader.Pool
 	settings map[string]bool
-	places   places
+	topology topology
 }
 
 // New returns a finder. The settings are the names of variables that are read of programs in SCONE.
@@ -75,7 +75,7 @@ func New(m Machine, settings map[string]bool) *Finder {
 		reads = reader.New(reader.Options{Proc: proc, Cgroup: m.Cgroup, Log: slog.New(slog.DiscardHandler)})
 	}
 	return &Finder{
-		proc: proc, machine: m, names: cgroup.Naming(m.Cgroup), settings: settings, places: placesOf(hostfs.At(m.Sys)), reads: reads,
+		proc: proc, machine: m, names: cgroup.Naming(m.Cgroup), settings: settings, topology: readTopology(hostfs.At(m.Sys)), reads: reads,
 	}
 }
 
@@ -98,10 +98,10 @@ func (f *Finder) Find(pid int) ([]Program, error) {
 // among returns the programs that some of these processes are of. With a first process it returns only the program of that one.
 func (f *Finder) among(pids []int, first int) []Program {
 	var all []Program
-	at := make(map[int]int) // the first process of a program: its place
+	at := make(map[int]int) // the first process of a program: its index
 	for _, p := range pids {
 		s, ok := f.look(p)
-		if !ok || first != 0 && s.first != first { // others do not take its place
+		if !ok || first != 0 && s.first != first { // others do not replace it
 			continue
 		}
 		i, known := at[s.first]
@@ -181,7 +181,7 @@ func (f *Finder) Read(p *Program) {
 	if w, ok := watch.Look(f.proc, f.names, f.reads, p.first); ok {
 		p.Workload = workload.Identify(cgroup.Names(w.Cgroup), w.Comm).Name
 	}
-	used := placement{places: f.places}
+	used := placement{topology: f.topology}
 	for i := range p.Processes {
 		one := &p.Processes[i]
 		read, err := reader.Of(f.reads, one.PID, func() (advise.Process, error) {

@@ -9,15 +9,15 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// places tells where the CPUs of a machine are.
-type places struct {
+// topology tells where the CPUs of a machine are.
+type topology struct {
 	core map[int]string // the CPUs of its core, as a text
 	node map[int]int
 }
 
-// placesOf reads the online CPUs of a machine. The root is /sys.
-func placesOf(sys hostfs.Root) places {
-	p := places{core: make(map[int]string), node: sys.NodeOfCPUs()}
+// readTopology reads the online CPUs of a machine. The root is /sys.
+func readTopology(sys hostfs.Root) topology {
+	p := topology{core: make(map[int]string), node: sys.NodeOfCPUs()}
 	online, _ := sys.CPUs("online") // without it, nothing is known
 	for _, cpu := range online {
 		siblings, err := sys.CPUs(fmt.Sprintf("cpu%d/topology/thread_siblings_list", cpu))
@@ -31,9 +31,9 @@ func placesOf(sys hostfs.Root) places {
 
 // placement adds up the CPUs that threads may run on.
 type placement struct {
-	places places
-	cpus   map[int]bool
-	masks  map[string]bool // the different sets
+	topology topology
+	cpus     map[int]bool
+	masks    map[string]bool // the different sets
 }
 
 // add adds the sets of CPUs of threads. CPUs that are offline do not count.
@@ -48,7 +48,7 @@ func (u *placement) add(masks [][]int) {
 		}
 		u.masks[key] = true
 		for _, cpu := range mask {
-			if u.places.core[cpu] != "" {
+			if u.topology.core[cpu] != "" {
 				u.cpus[cpu] = true
 			}
 		}
@@ -59,12 +59,12 @@ func (u *placement) add(masks [][]int) {
 func (u *placement) into(l *advise.Live) {
 	cores, all, nodes := map[string]bool{}, map[string]bool{}, map[int]bool{}
 	for cpu := range u.cpus {
-		cores[u.places.core[cpu]] = true
-		if node, known := u.places.node[cpu]; known {
+		cores[u.topology.core[cpu]] = true
+		if node, known := u.topology.node[cpu]; known {
 			nodes[node] = true
 		}
 	}
-	for _, core := range u.places.core {
+	for _, core := range u.topology.core {
 		all[core] = true
 	}
 	l.CPUs, l.Cores, l.Nodes, l.Pinned = len(u.cpus), len(cores), len(nodes), len(u.masks) > 1

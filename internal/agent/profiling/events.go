@@ -114,9 +114,9 @@ type Function struct {
 func (s *Sampler) AttachFunctions(path string, functions []Function) (io.Closer, error) {
 	var sites []bpf.Site
 	for _, f := range functions {
-		cookie := uint64(placeFunction)
+		cookie := uint64(probedFunction)
 		if f.Table {
-			cookie = placeTable
+			cookie = probedTable
 		}
 		sites = append(sites, bpf.Site{Offset: f.Offset, Cookie: cookie})
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Stacks of events, in place of those of the clock: system calls with their time, waiting for something else than a CPU
+ * Stacks of events, instead of those of the clock: system calls with their time, waiting for something else than a CPU
  * and for a CPU, and calls of functions. Each event is taken with the same probability, so what is counted is a sample of
  * the events, also if they have a pattern.
  */
@@ -186,7 +186,7 @@ static __always_inline void wait_begins(void *ctx, bool preempt, struct task_str
 	remember(&waits, &w.key.tid, &w);
 }
 
-/* Here the current thread is still the previous one, but for its place on the CPU. So its stack is stored now, and the time
+/* Here the current thread is still the previous one, which no longer runs. So its stack is stored now, and the time
  * is counted when it runs again, perhaps in the other generation: user space keeps the stacks. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(threads_switch, bool preempt, struct task_struct *prev, struct task_struct *next)

@@ -21,10 +21,10 @@ const (
 	maxCompat      = 65536
 )
 
-// The values of enum place.
+// The values of enum probed.
 const (
-	placeFunction = 0
-	placeTable    = 1
+	probedFunction = 0
+	probedTable    = 1
 )
 
 // The values of enum tally.

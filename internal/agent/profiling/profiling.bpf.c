@@ -5,7 +5,7 @@
  * Counts the stacks of the threads that run when a performance counter overflows.
  *
  * The stacks are kept in hashes of our own and not in a map of the type stack_trace (bpf_get_stackid). That map has one
- * place for each hash: it drops or replaces a stack whose place is taken, which happens often long before it is full,
+ * entry for each hash: it drops or replaces a stack whose entry is taken, which happens often long before it is full,
  * and it cannot be emptied without losing what is counted meanwhile. Here a stack is lost only if the map is full, and
  * user space reads one generation of maps while the program counts into the other.
  */
@@ -96,8 +96,8 @@ struct {
 
 static __always_inline void tally(u32 what)
 {
-	u32 place = bpf_get_smp_processor_id() * TALLY_ROW + what;
-	u64 *n = bpf_map_lookup_elem(&tallies, &place);
+	u32 index = bpf_get_smp_processor_id() * TALLY_ROW + what;
+	u64 *n = bpf_map_lookup_elem(&tallies, &index);
 
 	if (n)
 		__sync_fetch_and_add(n, 1);

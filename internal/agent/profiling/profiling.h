@@ -11,7 +11,7 @@ enum limits {
 	COMM = 16,	 /* bytes of a name */
 	ANCESTORS = 32,	 /* processes between a process and the one whose descendants are marked */
 	GENERATIONS = 2, /* one is counted into while the other is read */
-	TALLY_ROW = 8,	 /* places for the tallies of a CPU: one cache line */
+	TALLY_ROW = 8,	 /* entries for the tallies of a CPU: one cache line */
 	IGNORED =
 		16384, /* processes that are not sampled; a forgotten one is sampled, and ignored again */
 	BEGUN = 16384, /* threads in a sampled call or wait */
@@ -117,7 +117,7 @@ enum tally {
 };
 
 /* What the cookie of a probed function says. */
-enum place {
+enum probed {
 	FUNCTION, /* the function is sampled */
 	TABLE,	  /* its third argument is a table of OCALLs */
 };
@@ -131,7 +131,7 @@ GO_TYPE(profiling, struct table_key, tableKey);
 GO_VALUES(profiling, enum limits, max);
 GO_TYPE(profiling, struct code, code);
 GO_TYPE(profiling, struct codes, codes);
-GO_VALUES(profiling, enum place, place);
+GO_VALUES(profiling, enum probed, probed);
 GO_VALUES(profiling, enum tally, tally);
 
 #endif

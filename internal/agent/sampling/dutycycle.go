@@ -173,7 +173,7 @@ func (c Cycle) Sampled() bool { return !c.warmUp }
 
 // EndCycle ends a cycle and begins the next one. The caller has just read all groups. EndCycle returns false if the
 // window was too short for estimates, because the agent was not scheduled or could not attach. Then this cycle is
-// settled together with the next.
+// corrected together with the next.
 func (d *DutyCycle) EndCycle() (Cycle, bool) {
 	d.programs.Snapshot()
 	now := d.now()

@@ -34,7 +34,7 @@ type Series struct {
 //
 // The estimates of a cycle are known at its end. The reported counts grow by them evenly during the next cycle, so that
 // a steady rate looks steady at any time of reading. So they are one cycle late. At the beginning they are not late: they
-// grow by a forecast, which is as many events as in the last cycle, and differences are settled afterwards. The delay
+// grow by a forecast, which is as many events as in the last cycle, and differences are corrected afterwards. The delay
 // grows slowly to one cycle (Cycle.ahead), because a sudden delay looks like a lower rate.
 type Estimator struct {
 	counters *Counters
@@ -46,7 +46,7 @@ type Estimator struct {
 
 // word is a sampled counter.
 type word struct {
-	settled  uint64  // counted number at the end of the last cycle
+	counted  uint64  // counted number at the end of the last cycle
 	from, to uint64  // reported numbers at the beginning and at the end of this cycle
 	events   float32 // decayed number of events in windows, the numerator of the event rate
 	last     float32 // estimate for the last cycle
@@ -59,7 +59,7 @@ func (e *Estimator) Begin(c *Counters, counted, reported []uint64, warmUp bool) 
 	for s, words := range e.series() {
 		for i := range words {
 			at := s.First + i
-			words[i] = word{settled: counted[at], from: reported[at], to: reported[at]}
+			words[i] = word{counted: counted[at], from: reported[at], to: reported[at]}
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (e *Estimator) Report(counted, reported []uint64, fraction float64) {
 		for i := range words {
 			w := &words[i]
 			if e.warmUp {
-				out[i] = max(out[i], w.from+raw[i]-w.settled)
+				out[i] = max(out[i], w.from+raw[i]-w.counted)
 			} else {
 				out[i] = max(out[i], w.from+uint64(float64(w.to-w.from)*fraction))
 			}
@@ -140,13 +140,13 @@ func (e *Estimator) reportOffsets(counted, reported []uint64) {
 	}
 }
 
-// Settle estimates the events of a cycle from those counted in it, and adds the error to the variances, which are
+// EndCycle estimates the events of a cycle from those counted in it, and adds the error to the variances, which are
 // indexed by kind.
-func (e *Estimator) Settle(c Cycle, t CPUTime, counted []uint64, of []Variance) {
+func (e *Estimator) EndCycle(c Cycle, t CPUTime, counted []uint64, of []Variance) {
 	with := t.cycle
 	t = t.without(e.spent(counted))
 	for s, words := range e.series() {
-		residual, rates, events := e.settle(words, counted[s.First:s.Last], c, t)
+		residual, rates, events := e.endCycle(words, counted[s.First:s.Last], c, t)
 		of[s.Kind].cycle.add(spread{
 			residual: residual * c.norm, modelError: rates * e.standardError() * c.norm,
 			events: float64(events), cpu: t.window, missed: t.cycle - t.window,
@@ -168,25 +168,25 @@ func (e *Estimator) spent(counted []uint64) (ns float64) {
 	for s, words := range e.series() {
 		n := uint64(0)
 		for i := range words {
-			n += counted[s.First+i] - words[i].settled
+			n += counted[s.First+i] - words[i].counted
 		}
 		ns += float64(n) * e.counters.Costs[s.Kind]
 	}
 	return ns
 }
 
-// settle settles a series. The residual is the difference between its counts and the numbers that the event rates
+// endCycle ends the cycle of a series. The residual is the difference between its counts and the numbers that the event rates
 // predict for the CPU time of the window. rates is the sum of the event rates. events is the number of events.
-func (e *Estimator) settle(words []word, counted []uint64, c Cycle, t CPUTime) (residual, rates float64, events uint64) {
+func (e *Estimator) endCycle(words []word, counted []uint64, c Cycle, t CPUTime) (residual, rates float64, events uint64) {
 	missed := t.cycle - c.factor*t.window
 	for i := range words {
 		w := &words[i]
-		n := counted[i] - w.settled
+		n := counted[i] - w.counted
 		if n == 0 && w.events == 0 && w.carry == 0 { // a call that the group does not make
 			w.from = w.to
 			continue
 		}
-		w.settled = counted[i]
+		w.counted = counted[i]
 		if c.unseen > 0 {
 			w.finish(float64(w.last) * c.unseen)
 			continue
@@ -238,7 +238,7 @@ func (w *word) finish(estimate float64) {
 	w.from, w.carry = w.to, 0
 }
 
-// Hold keeps the reported numbers constant until the next cycle is settled.
+// Hold keeps the reported numbers constant until the next cycle ends.
 func (e *Estimator) Hold() {
 	for i := range e.words {
 		e.words[i].from = e.words[i].to

@@ -12,7 +12,7 @@ import (
 func TestASteadyLoadIsEstimatedAsItIs(t *testing.T) {
 	s := simulate(steady(100_000), 1)
 	s.run(t, 60)
-	if got, want := s.settled(), s.truth(); math.Abs(got-want) > want/1000 {
+	if got, want := s.atEnd(), s.truth(); math.Abs(got-want) > want/1000 {
 		t.Errorf("%.0f calls, were %.0f", got, want)
 	}
 	if ratio := s.attached.Seconds() / s.now.Sub(s.began).Seconds(); ratio < 0.09 || ratio > 0.12 {
@@ -35,7 +35,7 @@ func TestEstimatesAreUnbiasedAndKnowTheirError(t *testing.T) {
 		for seed := range uint64(runs) {
 			s := simulate(l(seed), seed)
 			s.run(t, cycles)
-			got, want := s.settled(), s.truth()
+			got, want := s.atEnd(), s.truth()
 			if math.Abs(got-want) <= 1.96*math.Sqrt(s.sum()) {
 				held++
 			}
@@ -80,9 +80,9 @@ func TestEstimatesAreRightForProgramsThatTheProcessorLimits(t *testing.T) {
 			w.random = rand.New(rand.NewPCG(seed, 3))
 			s.worker = &w
 			s.run(t, 10) // event rates are known
-			got0, made0, v0 := s.settled(), w.made, s.sum()
+			got0, made0, v0 := s.atEnd(), w.made, s.sum()
 			s.run(t, cycles)
-			got, made := s.settled()-got0, w.made-made0
+			got, made := s.atEnd()-got0, w.made-made0
 			if math.Abs(got-made) <= 1.96*math.Sqrt(s.sum()-v0)+made/1000 { // a steady load has no variance
 				held++
 			}
@@ -129,7 +129,7 @@ func TestTheBeginningOfSamplingIsNotLow(t *testing.T) {
 		s := simulate(steady(rate), 11)
 		s.end(t)
 		s.pass(5 * time.Second)
-		s.settled()
+		s.atEnd()
 		s.begin(true)
 		last := s.report()
 		for at := apart; at <= time.Minute; at += apart {
@@ -154,7 +154,7 @@ func TestAForecastIsForOneCycle(t *testing.T) {
 		s := simulate(func(from, to float64) float64 { return 100_000 * max(0, min(to, 12.2)-min(from, 12.2)) }, seed)
 		s.end(t)
 		s.pass(5 * time.Second)
-		s.settled()
+		s.atEnd()
 		s.begin(true)
 		s.until(s.now.Add(20 * time.Second))
 		sum += (s.report() - s.truth()) / runs
@@ -169,7 +169,7 @@ func TestRareCallsAreCountedRightOnAverage(t *testing.T) {
 	for seed := range uint64(200) {
 		s := simulate(steady(7.3), seed) // less than one in a window
 		s.run(t, 100)
-		total, truth = total+s.settled(), truth+s.truth()
+		total, truth = total+s.atEnd(), truth+s.truth()
 	}
 	if math.Abs(total/truth-1) > 0.03 {
 		t.Errorf("%.0f calls, were %.0f", total, truth)
@@ -184,18 +184,18 @@ func TestGoingBackToCountingLosesNothing(t *testing.T) {
 		s.until(s.now.Add(time.Duration(seed) * 20 * time.Millisecond))
 		s.report()
 		s.end(t)
-		if got, want := s.settled(), s.truth(); math.Abs(got-want) > 500 {
+		if got, want := s.atEnd(), s.truth(); math.Abs(got-want) > 500 {
 			t.Errorf("%.0f calls when sampling has ended %d ms after a cycle, were %.0f", got, 20*seed, want)
 		}
-		before, truth := s.settled(), s.truth()
+		before, truth := s.atEnd(), s.truth()
 		s.pass(20 * time.Second)
-		if got, want := s.settled()-before, s.truth()-truth; math.Abs(got-want) > 50 {
+		if got, want := s.atEnd()-before, s.truth()-truth; math.Abs(got-want) > 50 {
 			t.Errorf("%.0f calls after sampling ended, were %.0f", got, want)
 		}
 	}
 }
 
-// A window that cannot be opened does not count as a window without events. The next cycle is settled for both.
+// A window that cannot be opened does not count as a window without events. The next cycle counts for both.
 func TestWindowsThatFailAreNoZeros(t *testing.T) {
 	s := simulate(steady(100_000), 7)
 	s.run(t, 5)
@@ -205,7 +205,7 @@ func TestWindowsThatFailAreNoZeros(t *testing.T) {
 	}
 	s.refused = false
 	s.run(t, 5)
-	if got, want := s.settled(), s.truth(); math.Abs(got-want) > want/100 {
+	if got, want := s.atEnd(), s.truth(); math.Abs(got-want) > want/100 {
 		t.Errorf("%.0f calls, were %.0f", got, want)
 	}
 }
@@ -236,9 +236,9 @@ func TestANumberIsNeverBelowZero(t *testing.T) {
 	e.Begin(&c, counted, reported, false)
 	cycle, variance := Cycle{factor: 10, norm: 1, weight: 1}, make([]Variance, 1)
 	counted[0] = 10
-	e.Settle(cycle, CPUTime{cycle: 10 * leastCPU, window: 2 * leastCPU}, counted, variance)
+	e.EndCycle(cycle, CPUTime{cycle: 10 * leastCPU, window: 2 * leastCPU}, counted, variance)
 	cycle.final = true
-	e.Settle(cycle, CPUTime{cycle: 40 * leastCPU, window: 40 * leastCPU}, counted, variance)
+	e.EndCycle(cycle, CPUTime{cycle: 40 * leastCPU, window: 40 * leastCPU}, counted, variance)
 	if e.Report(counted, reported, 1); reported[0] != 0 {
 		t.Errorf("%d events are reported of a group whose estimate is below zero", reported[0])
 	}

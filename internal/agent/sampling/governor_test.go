@@ -141,13 +141,13 @@ func TestTheMeterTellsRates(t *testing.T) {
 // leaves the frequent events what remains, and at least a tenth.
 func TestRareEventsCountTowardsTheBudget(t *testing.T) {
 	g := Governor{Budget: 0.01, CPUs: 2, Demand: Demand{Calls: 100_000, Switches: 1000}}
-	quiet, room := g.Spent(1), g.headroom()
+	quiet, headroom := g.Spent(1), g.headroom()
 	g.Demand.Others = 0.01
 	if busy := g.Spent(1); math.Abs(busy-quiet-0.005) > 1e-9 {
 		t.Errorf("a share of %.4f, and of %.4f with 10 ms per second of programs on rare events", quiet, busy)
 	}
-	if left := g.headroom(); math.Abs(room-left-0.005) > 1e-9 {
-		t.Errorf("%.4f are left, and %.4f with 10 ms per second of programs on rare events", room, left)
+	if left := g.headroom(); math.Abs(headroom-left-0.005) > 1e-9 {
+		t.Errorf("%.4f are left, and %.4f with 10 ms per second of programs on rare events", headroom, left)
 	}
 	if g.Demand.Others = 1; math.Abs(g.headroom()-0.001) > 1e-9 {
 		t.Errorf("%.4f are left, want a tenth of the budget", g.headroom())

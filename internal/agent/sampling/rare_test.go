@@ -33,9 +33,9 @@ func TestTheIntervalOfRareEventsHolds(t *testing.T) {
 					s.cycle.SetRatio(ratio)
 					s.run(t, 2)
 					for range minutes {
-						got0, want0, v0 := s.settled(), s.truth(), s.sum()
+						got0, want0, v0 := s.atEnd(), s.truth(), s.sum()
 						s.run(t, 60)
-						is, was := s.settled()-got0, s.truth()-want0
+						is, was := s.atEnd()-got0, s.truth()-want0
 						if math.Abs(is-was) <= 1.96*math.Sqrt(s.sum()-v0) {
 							held++
 						}

@@ -118,11 +118,11 @@ func (r *replay) pass(s step) {
 	}
 }
 
-func (r *replay) settle() {
+func (r *replay) endCycle() {
 	c, ok := r.cycle.EndCycle()
 	for _, g := range r.groups {
 		if ok {
-			g.Settle(c, r.cycle.Take(g.number), g.counted, r.owners[g.owner])
+			g.EndCycle(c, r.cycle.Take(g.number), g.counted, r.owners[g.owner])
 		} else {
 			g.Hold()
 		}
@@ -142,7 +142,7 @@ func (r *replay) take(t *testing.T, s step) (ended bool) {
 	switch s.Op {
 	case "step":
 		if ended, _ = r.cycle.Step(); ended {
-			r.settle()
+			r.endCycle()
 		}
 	case "begin", "warmup":
 		for _, g := range r.groups {
@@ -153,14 +153,14 @@ func (r *replay) take(t *testing.T, s step) (ended bool) {
 		if err := r.cycle.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		r.settle()
+		r.endCycle()
 		r.cycle.End()
 		for _, g := range r.groups {
 			g.End(g.counted)
 		}
 	case "leave":
 		g := r.groups[len(r.groups)-1]
-		g.Settle(r.cycle.Interrupted(), r.cycle.Take(g.number), g.counted, r.owners[g.owner])
+		g.EndCycle(r.cycle.Interrupted(), r.cycle.Take(g.number), g.counted, r.owners[g.owner])
 		r.cycle.Forget(g.number)
 	}
 	return ended

@@ -196,19 +196,19 @@ func (s *simulation) report() float64 {
 	return float64(s.reported[0])
 }
 
-// settled is what is reported at the end of this cycle.
-func (s *simulation) settled() float64 {
+// atEnd is what is reported at the end of this cycle.
+func (s *simulation) atEnd() float64 {
 	s.group.Report(s.counted, s.reported, 1)
 	return float64(s.reported[0])
 }
 
-func (s *simulation) settle() {
+func (s *simulation) endCycle() {
 	c, ok := s.cycle.EndCycle()
 	if !ok {
 		s.group.Hold()
 		return
 	}
-	s.group.Settle(c, s.cycle.Take(0), s.counted, s.variance)
+	s.group.EndCycle(c, s.cycle.Take(0), s.counted, s.variance)
 	s.variance[0].EndCycle(c, s.rate)
 }
 
@@ -216,7 +216,7 @@ func (s *simulation) settle() {
 func (s *simulation) step() (ended bool, err error) {
 	s.pass(max(0, s.cycle.Next().Sub(s.now)))
 	if ended, err = s.cycle.Step(); ended {
-		s.settle()
+		s.endCycle()
 	}
 	return ended, err
 }
@@ -241,7 +241,7 @@ func (s *simulation) end(t *testing.T) {
 	if err := s.cycle.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	s.settle()
+	s.endCycle()
 	s.cycle.End()
 	s.group.End(s.counted)
 }

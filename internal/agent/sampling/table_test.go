@@ -89,7 +89,7 @@ func (m *machine) run(cycles int) {
 				g.Hold()
 				continue
 			}
-			g.Settle(c, m.cycle.Take(i), g.counted, g.variance[:])
+			g.EndCycle(c, m.cycle.Take(i), g.counted, g.variance[:])
 			m.sum.Include(&g.variance[0])
 			g.variance[0].EndCycle(c, m.sum.Rate())
 		}

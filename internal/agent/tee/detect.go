@@ -50,7 +50,7 @@ type seen struct {
 }
 
 // Detector caches what it finds, so that repeated queries about the same processes cost almost nothing. Several
-// users share one detector.
+// users use one detector.
 type Detector struct {
 	roots Roots
 	reads *reader.Pool
@@ -58,14 +58,14 @@ type Detector struct {
 	now   func() time.Time
 	boot  func() time.Duration // time since the machine started, with that in suspend
 
-	mu      sync.Mutex // protects all fields below
-	seen    map[uint32]*seen
-	looks   float64 // how many may be taken now
-	counted time.Time
-	places  *tenant.Quota // in seen
-	news    news
-	shares  *tenant.Quota // of the looks of the current second
-	second  time.Time
+	mu         sync.Mutex // protects all fields below
+	seen       map[uint32]*seen
+	looks      float64 // how many may be taken now
+	counted    time.Time
+	places     *tenant.Quota // in seen
+	news       news
+	thisSecond *tenant.Quota // of the looks of the current second
+	second     time.Time
 }
 
 // NewDetector returns a detector for the machine below the roots, which reads processes by the pool.
@@ -192,16 +192,16 @@ func (d *Detector) refill(now time.Time) {
 }
 
 // mayLook takes one of the available looks. It reports false if none is left, or if the owner of the process has had its
-// share of those of this second.
+// part of those of this second.
 func (d *Detector) mayLook(owner tenant.Tenant, now time.Time) bool {
 	d.refill(now)
 	if d.looks < 1 {
 		return false
 	}
-	if d.shares == nil || now.Sub(d.second) >= time.Second || now.Before(d.second) {
-		d.shares, d.second = tenant.NewQuota(max(perSecond, int(d.looks))), now
+	if d.thisSecond == nil || now.Sub(d.second) >= time.Second || now.Before(d.second) {
+		d.thisSecond, d.second = tenant.NewQuota(max(perSecond, int(d.looks))), now
 	}
-	if d.shares.Take(owner) != nil {
+	if d.thisSecond.Take(owner) != nil {
 		return false
 	}
 	d.looks--

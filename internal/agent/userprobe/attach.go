@@ -95,7 +95,7 @@ func (a *active) timed() bool { return a.Value.Field.Name == probefile.Duration 
 // begin is the name of the program at the entry of a function that is timed.
 func (a *active) begin() string { return a.Name + "/begin" }
 
-// user attaches to places in a file that have the same fields.
+// user attaches to sites in a file that have the same fields.
 func (t *attacher) user(a *active, name string, file *os.File, at locator, sites []bpf.Site) error {
 	values, read, err := constants(a.number, a.Probe, at)
 	if err != nil {
@@ -157,11 +157,11 @@ func (t *attacher) function(a *active) error {
 			return err
 		}
 	}
-	place, err := program.Place(address)
+	point, err := program.ProbePoint(address)
 	if err != nil {
 		return err
 	}
-	return t.user(a, a.Name, file, ofFunction, []bpf.Site{{Offset: place.Offset}})
+	return t.user(a, a.Name, file, ofFunction, []bpf.Site{{Offset: point.Offset}})
 }
 
 // find returns the address of a function or offset, as linked.
@@ -220,28 +220,28 @@ func findSymbol(program *executable.Program, target probefile.Target) (uint64, e
 	return 0, fmt.Errorf("there is no function %s: it may have been inlined, or the file is stripped", target)
 }
 
-// usdt attaches to all places of a USDT probe. Those with other arguments have a program of their own.
+// usdt attaches to all sites of a USDT probe. Those with other arguments have a program of their own.
 func (t *attacher) usdt(a *active) error {
 	file, program, err := t.open(a.Target.File)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // nothing was written
-	places, err := program.USDT(a.Target.Provider, a.Target.Name)
+	probes, err := program.USDT(a.Target.Provider, a.Target.Name)
 	if err != nil {
 		return err
 	}
-	if len(places) == 0 {
+	if len(probes) == 0 {
 		return fmt.Errorf("there is no USDT probe %s", a.Target)
 	}
-	// Places with arguments at the same locations, with and without a semaphore, are attached at once.
+	// Those with arguments at the same locations, with and without a semaphore, are attached at once.
 	type form struct {
 		arguments string
 		semaphore bool
 	}
 	sites := map[form][]bpf.Site{}
 	var forms []form
-	for _, p := range places {
+	for _, p := range probes {
 		f := form{p.Arguments, p.Semaphore != 0}
 		if sites[f] == nil {
 			forms = append(forms, f)

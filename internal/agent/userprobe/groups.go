@@ -18,8 +18,8 @@ const (
 	groupsPerWorkload = 2
 	// quiet is the time without counts after which a group counts as unused. Nothing tells that its processes have ended.
 	quiet = 5 * time.Minute
-	// mostKept is the number of series of a probe that a workload keeps of ended groups.
-	mostKept = 64
+	// mostEnded is the number of series of a probe that a workload keeps of ended groups.
+	mostEnded = 64
 )
 
 // total is what a series has counted.
@@ -57,8 +57,8 @@ func (c counts) at(key seriesKey) *total {
 	return c[key]
 }
 
-// keep is combine for what a workload keeps, whose size it bounds.
-func (c *counts) keep(from counts, sign uint64) {
+// addEnded is combine for the counts of ended groups, whose size it bounds.
+func (c *counts) addEnded(from counts, sign uint64) {
 	var has [maxProbes]int
 	for key := range *c {
 		has[key.Probe%maxProbes]++
@@ -66,7 +66,7 @@ func (c *counts) keep(from counts, sign uint64) {
 	bounded := counts{}
 	for key, t := range from {
 		if (*c)[key] == nil {
-			if has[key.Probe%maxProbes] >= mostKept {
+			if has[key.Probe%maxProbes] >= mostEnded {
 				key = seriesKey{Probe: key.Probe, Folded: 1}
 			} else {
 				has[key.Probe%maxProbes]++
@@ -98,10 +98,10 @@ func (o *owner) Moved() bool {
 }
 
 // AddTo implements attribution.Member.
-func (o *owner) AddTo(kept *counts) { kept.keep(o.series, 1) }
+func (o *owner) AddTo(ended *counts) { ended.addEnded(o.series, 1) }
 
 // SubtractFrom implements attribution.Member.
-func (o *owner) SubtractFrom(kept *counts) { kept.keep(o.series, ^uint64(0)) }
+func (o *owner) SubtractFrom(ended *counts) { ended.addEnded(o.series, ^uint64(0)) }
 
 // owners keeps the user side of all groups in step with the kernel side.
 type owners struct {
@@ -195,7 +195,7 @@ func (o *owners) totals() map[*workload.Workload[counts]]counts {
 	all := map[*workload.Workload[counts]]counts{}
 	o.Registry.Each(func(w *workload.Workload[counts]) {
 		sum := counts{}
-		sum.combine(w.Kept, 1)
+		sum.combine(w.Data, 1)
 		all[w] = sum
 	})
 	for w := range o.All() {

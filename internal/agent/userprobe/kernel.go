@@ -29,7 +29,7 @@ type active struct {
 	took     spent  // CPU time for these
 }
 
-// kernelSide is everything in the kernel: maps, programs, and the memory that both sides share.
+// kernelSide is everything in the kernel: maps, programs, and the memory that both sides use.
 type kernelSide struct {
 	object *bpf.Object
 	probes []*active
@@ -57,7 +57,7 @@ func load(probes []probefile.Probe, o Options, controller int32) (*kernelSide, e
 	k := &kernelSide{object: obj, cpus: cpus}
 	for _, step := range []func() error{
 		func() error { return k.resize(probes, groupFirst+groupsPerWorkload*o.MaxWorkloads, controller) },
-		obj.CreateMaps, k.share,
+		obj.CreateMaps, k.mapArrays,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(fmt.Errorf("loading the user's probes: %w", err), obj.Close())
@@ -72,7 +72,7 @@ func load(probes []probefile.Probe, o Options, controller int32) (*kernelSide, e
 
 // resize sets the sizes of the maps. Each group has room for a series of its own and for one of those above the limit.
 func (k *kernelSide) resize(probes []probefile.Probe, groups int, controller int32) error {
-	room := map[bool]int{}
+	sizes := map[bool]int{}
 	timed := 1
 	for i := range probes {
 		p := &probes[i]
@@ -80,19 +80,19 @@ func (k *kernelSide) resize(probes []probefile.Probe, groups int, controller int
 		if len(p.Keys) > 0 {
 			n += p.Series
 		}
-		room[p.Value.Kind == probefile.Histogram] += n
+		sizes[p.Value.Kind == probefile.Histogram] += n
 		if p.Value.Field.Name == probefile.Duration {
 			timed = started
 		}
 	}
 	o := k.object
 	return errors.Join(
-		o.Resize("sums", max(1, room[false])), o.Resize("distributions", max(1, room[true])), o.Resize("started", timed),
+		o.Resize("sums", max(1, sizes[false])), o.Resize("distributions", max(1, sizes[true])), o.Resize("started", timed),
 		o.Resize("tallies", k.cpus*maxProbes), attribution.Resize(o, groups), o.SetConstant("cgroup_controller", controller),
 	)
 }
 
-func (k *kernelSide) share() error {
+func (k *kernelSide) mapArrays() error {
 	var errs [6]error
 	k.tallies, errs[0] = bpf.View[tally](k.object, "tallies")
 	k.series, errs[1] = bpf.View[uint64](k.object, "series")

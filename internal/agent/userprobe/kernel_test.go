@@ -56,7 +56,7 @@ func TestTemplatesLoad(t *testing.T) {
 	}
 }
 
-// The program calls work once, which has a USDT probe at two places and one that its semaphore switches on.
+// The program calls work once, which has a USDT probe at two sites and one that its semaphore switches on.
 func TestCountsOfAProgram(t *testing.T) {
 	if err := privilege.Check("teescope"); err != nil {
 		t.Skip(err)
@@ -114,7 +114,7 @@ func TestCountsOfAProgram(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got[name], want)
 		}
 	}
-	// The second argument exists at one of the two places only.
+	// The second argument exists at one of the two sites only.
 	if reason := attached["user/second"]; got["user_second_total"] != 0 || !strings.Contains(reason, "the USDT probe has 1 arguments, and no arg2") {
 		t.Errorf("second is attached, or for another reason not: %q", reason)
 	}

@@ -84,7 +84,7 @@ func operand(s string) (fetch, error) {
 	return at, nil
 }
 
-// registerOf returns the place of the lower bytes of a register in struct pt_regs, and how many of them its name stands for.
+// registerOf returns the offset of the lower bytes of a register in struct pt_regs, and how many of them its name stands for.
 func registerOf(name string) (offset uint32, width int, ok bool) {
 	if n, found := strings.CutPrefix(name, "r"); found && n != "" && n[0] >= '0' && n[0] <= '9' { // r8 to r15, r8d, r8w, r8b
 		base := strings.TrimRight(n, "dwb")

@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// registers are the places of x86-64's registers in struct pt_regs (arch/x86/include/asm/ptrace.h).
+// registers are the offsets of x86-64's registers in struct pt_regs (arch/x86/include/asm/ptrace.h).
 var registers = map[string]uint32{
 	"r15": 0, "r14": 8, "r13": 16, "r12": 24, "bp": 32, "bx": 40, "r11": 48, "r10": 56, "r9": 64, "r8": 72,
 	"ax": 80, "cx": 88, "dx": 96, "si": 104, "di": 112, "ip": 128, "sp": 152,

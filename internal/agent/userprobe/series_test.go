@@ -13,22 +13,22 @@ import (
 
 // What a workload keeps of ended groups has a bound, and no event is lost by it.
 func TestKeptSeriesAreBounded(t *testing.T) {
-	var kept counts
+	var ended counts
 	for group := range 10 {
 		of := counts{}
 		for i := range 50 {
 			of.at(seriesKey{Probe: 3, Key: [3]uint64{uint64(group*50 + i)}}).events = 2
 		}
-		kept.keep(of, 1)
+		ended.addEnded(of, 1)
 	}
 	events := uint64(0)
-	for _, s := range kept {
+	for _, s := range ended {
 		events += s.events
 	}
-	if len(kept) > mostKept+1 || events != 1000 {
-		t.Errorf("%d series with %d events, want at most %d with 1000", len(kept), events, mostKept+1)
+	if len(ended) > mostEnded+1 || events != 1000 {
+		t.Errorf("%d series with %d events, want at most %d with 1000", len(ended), events, mostEnded+1)
 	}
-	if rest := kept[seriesKey{Probe: 3, Folded: 1}]; rest == nil || rest.events != 2*(500-mostKept) {
+	if rest := ended[seriesKey{Probe: 3, Folded: 1}]; rest == nil || rest.events != 2*(500-mostEnded) {
 		t.Errorf("the rest has %+v", rest)
 	}
 }

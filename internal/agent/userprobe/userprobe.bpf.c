@@ -367,7 +367,7 @@ SEC("tracepoint") int record(void *ctx)
 	return event(ctx);
 }
 
-/* A function's entry or return, or a place in it. */
+/* A function's entry or return, or an offset in it. */
 SEC("kprobe") int function(void *ctx)
 {
 	return event(ctx);

@@ -26,7 +26,7 @@ enum own_groups {
 enum origin {
 	FROM_NOTHING,
 	FROM_RECORD,   /* the record of a tracepoint */
-	FROM_REGISTER, /* a register of the thread, by its place in struct pt_regs */
+	FROM_REGISTER, /* a register of the thread, by its offset in struct pt_regs */
 	FROM_MEMORY,   /* memory of the process, at a register and a number */
 	FROM_CONSTANT,
 	FROM_CPU,

@@ -26,8 +26,8 @@ type Registry[T any] struct {
 // Workload is one workload with data of its owner.
 type Workload[T any] struct {
 	Identity
-	// Kept is data of the owner, such as counts of ended groups.
-	Kept T
+	// Data is what the owner of the registry stores with a workload, such as counts of ended groups.
+	Data T
 	// Began is when it got its name, before which nothing counted into it. It is zero for the workloads that always have one.
 	Began  time.Time
 	groups int       // number of groups that count into it now

@@ -16,13 +16,13 @@ func TestRegistryFoldsWhatDoesNotFit(t *testing.T) {
 	r.Join(KernelThreads, time.Time{}, now)
 	r.Join(IdleThreads, time.Time{}, now)
 	for i := range 5 {
-		r.Join(named(i), time.Time{}, now).Kept += 10
+		r.Join(named(i), time.Time{}, now).Data += 10
 	}
-	if r.Len() != 5 || r.Folded() != 2 || r.Other().Kept != 20 {
-		t.Errorf("%d named, %d folded, %d in other; want 5, 2, 20", r.Len(), r.Folded(), r.Other().Kept)
+	if r.Len() != 5 || r.Folded() != 2 || r.Other().Data != 20 {
+		t.Errorf("%d named, %d folded, %d in other; want 5, 2, 20", r.Len(), r.Folded(), r.Other().Data)
 	}
 	total := 0
-	r.Each(func(w *Workload[int]) { total += w.Kept })
+	r.Each(func(w *Workload[int]) { total += w.Data })
 	if total != 50 {
 		t.Errorf("total %d, want 50", total)
 	}

@@ -51,8 +51,8 @@ func (v *Verdict) Draws(from Pool, events, low, high float64) {
 // leastPart is the least part of its events that a finding must keep.
 const leastPart = 0.01
 
-// settle lets the findings of each workload share its events and its time, and ranks them.
-func settle(drafts []draft) []draft {
+// divide divides the events and the time of each workload among its findings, and ranks them.
+func divide(drafts []draft) []draft {
 	kept := rank(yieldToCauses(drafts))
 	by := make(map[query.Target][]*draft)
 	for i := range kept {
@@ -62,7 +62,7 @@ func settle(drafts []draft) []draft {
 	dropped := make(map[string]bool)
 	for _, of := range by {
 		if len(of) > 1 {
-			shareOut(of, dropped)
+			divideOne(of, dropped)
 		}
 	}
 	kept = slices.DeleteFunc(kept, func(d draft) bool { return dropped[d.ID] })
@@ -79,7 +79,7 @@ func yieldToCauses(drafts []draft) []draft {
 			continue
 		}
 		for j := range drafts {
-			if d := &drafts[j]; d.verdict.Stage == Cause && d.Workload == around.Workload && d.Instance == around.Instance && d.sharesPool(around) {
+			if d := &drafts[j]; d.verdict.Stage == Cause && d.Workload == around.Workload && d.Instance == around.Instance && d.drawsFromPoolOf(around) {
 				d.supersedes = append(slices.Clone(d.supersedes), around.Rule)
 				around.supersedes = nil
 			}
@@ -88,14 +88,14 @@ func yieldToCauses(drafts []draft) []draft {
 	return drafts
 }
 
-func (d *draft) sharesPool(other *draft) bool {
+func (d *draft) drawsFromPoolOf(other *draft) bool {
 	return slices.ContainsFunc(d.verdict.draws, func(a draw) bool {
 		return slices.ContainsFunc(other.verdict.draws, func(b draw) bool { return a.pool == b.pool })
 	})
 }
 
-// shareOut shares the events and the time of one workload among its findings, which are ranked.
-func shareOut(of []*draft, dropped map[string]bool) {
+// divideOne divides the events and the time of one workload among its findings, which are ranked.
+func divideOne(of []*draft, dropped map[string]bool) {
 	of = slices.Clone(of)
 	slices.SortStableFunc(of, func(a, b *draft) int { return cmp.Compare(a.verdict.Stage, b.verdict.Stage) })
 	rest := map[Pool]float64{Exits: of[0].load.Exits, AsyncExits: of[0].load.Async}
@@ -109,7 +109,7 @@ func shareOut(of []*draft, dropped map[string]bool) {
 		}
 		kept = append(kept, d)
 	}
-	shareTime(kept)
+	limitTime(kept)
 	relate(kept)
 	for _, d := range kept {
 		d.rate()
@@ -175,8 +175,8 @@ func (d *draft) waits() bool {
 	return d.Gain != nil && (d.verdict.claim == nil || d.verdict.claim.Waiting > 0)
 }
 
-// shareTime limits the savings to the CPU time of the workload, and the gains to its time.
-func shareTime(of []*draft) {
+// limitTime limits the savings to the CPU time of the workload, and the gains to its time.
+func limitTime(of []*draft) {
 	var saving, gaining []*draft
 	var savings []*analysis.Saving
 	for _, d := range of {

@@ -141,7 +141,7 @@ func (q *inquiry) judgeMachine(rules []Rule) part {
 	q.judged(young.judged)
 	one := part{
 		limits: append(limits, young.limits...), unstated: unstated,
-		drafts: settle(drafts), checked: append(judged.checked, young.checked...), skipped: judged.skipped, workloads: len(judged.workloads) + len(young.judged), window: q.Window,
+		drafts: divide(drafts), checked: append(judged.checked, young.checked...), skipped: judged.skipped, workloads: len(judged.workloads) + len(young.judged), window: q.Window,
 		known: known{
 			blind: seen.blind != "", rules: make(map[string]bool), targets: make(map[query.Target]bool),
 			uncounted: seen.uncounted, frequent: seen.uncountedRules, uncertain: judged.uncertain,
@@ -179,12 +179,12 @@ type gathering struct {
 	known    map[string]known
 	others   known
 	late     []string // machines that were not judged in time
-	shared   []sharedProblem
-	at       map[string]int // in shared
+	common   []commonProblem
+	at       map[string]int // in common
 }
 
-// A sharedProblem is a problem of machines that is the same on each.
-type sharedProblem struct {
+// A commonProblem is a problem of machines that is the same on each.
+type commonProblem struct {
 	query.Problem
 	hosts []string
 }
@@ -258,19 +258,19 @@ func (g *gathering) note(h host, problems []query.Problem) {
 			continue
 		}
 		key := fmt.Sprintf("%s\xff%s\xff%s\xff%q", p.Kind, p.Query, p.Error, p.Rules)
-		i, shared := g.at[key]
-		if !shared {
-			i = len(g.shared)
+		i, known := g.at[key]
+		if !known {
+			i = len(g.common)
 			g.at[key] = i
-			g.shared = append(g.shared, sharedProblem{Problem: p})
+			g.common = append(g.common, commonProblem{Problem: p})
 		}
-		g.shared[i].hosts = append(g.shared[i].hosts, h.name)
+		g.common[i].hosts = append(g.common[i].hosts, h.name)
 	}
 }
 
-// share adds the problems of machines. A query without samples is a problem only if it has none on any machine.
-func (g *gathering) share() {
-	for _, s := range g.shared {
+// addCommon adds the problems of machines. A query without samples is a problem only if it has none on any machine.
+func (g *gathering) addCommon() {
+	for _, s := range g.common {
 		slices.Sort(s.hosts)
 		switch {
 		case len(s.hosts) == g.machines:
@@ -306,7 +306,7 @@ func naming(hosts []string, of int) string {
 
 func (g *gathering) result(rules []Rule) Result {
 	g.cut()
-	g.share()
+	g.addCommon()
 	if g.leftOut > 0 {
 		g.inquiry.note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf("%d findings: only the first %d by weight are kept",
 			g.leftOut+len(g.drafts), len(g.drafts))})

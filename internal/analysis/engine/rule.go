@@ -25,9 +25,9 @@ type Rule struct {
 	Judge   func(Workload) *Verdict
 	NotWhen []string
 	Sources []string
-	// Shares is what a workload with this finding competes for with others on the machine, if that can be the reason. New
+	// CompetesFor is what a workload with this finding competes for with others on the machine, if that can be the reason. New
 	// workloads that use it are then named as events before the finding.
-	Shares analysis.Resource
+	CompetesFor analysis.Resource
 	// Threads is the figure of single threads that the evidence is about. It is empty if the evidence is not about threads.
 	Threads analysis.ThreadFigure
 	// Code is what shows which code is the cause. It is empty if no code is.

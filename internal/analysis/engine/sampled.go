@@ -116,7 +116,7 @@ func (s sampling) halfWidth(metric string, p query.Target, window, over time.Dur
 }
 
 // verdict judges one workload. Where its events were sampled, the rule also judges the lower and the upper ends of their
-// 95 % intervals. All families are at the same end at once, because they share their sampling windows.
+// 95 % intervals. All families are at the same end at once, because they have the same sampling windows.
 //
 // A verdict must hold at both ends. Its gain then covers the gains at both, and its severity and confidence are the
 // lowest. The result is not certain if the verdict holds for the estimate and not at both ends.

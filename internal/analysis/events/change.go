@@ -12,12 +12,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// parts is the number of parts into which the time before and after an event is cut, and settle the number of parts after
+// parts is the number of parts into which the time before and after an event is cut, and skipped the number of parts after
 // it that are left out: the workload starts then.
 const (
-	parts  = 10
-	settle = 1
-	level  = 0.95
+	parts   = 10
+	skipped = 1
+	level   = 0.95
 )
 
 // Change is the difference of a figure between the time before and after an event.
@@ -39,8 +39,8 @@ func Changed(q *query.Asker, expr string, from, event, to time.Time, part time.D
 		start = start.Add(part)
 	}
 	before := values(q, expr, start, event, part)
-	first := event.Add((settle + 1) * part)
-	last := event.Add((settle + parts) * part)
+	first := event.Add((skipped + 1) * part)
+	last := event.Add((skipped + parts) * part)
 	if last.After(to) {
 		last = to
 	}

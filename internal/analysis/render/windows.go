@@ -93,11 +93,11 @@ func (t terminal) windows(r Report) {
 	if len(r.Windows) == 0 {
 		t.prose("- ", "none: fewer than five samples of each metric")
 	}
-	for _, place := range places(r.Windows) {
+	for _, target := range targetsOf(r.Windows) {
 		t.line()
-		t.line(t.paint(cyan, subject(analysis.Finding{Workload: place[0], Instance: place[1]})))
+		t.line(t.paint(cyan, subject(analysis.Finding{Workload: target[0], Instance: target[1]})))
 		for _, b := range r.Windows {
-			if b.Workload == place[0] && b.Instance == place[1] {
+			if b.Workload == target[0] && b.Instance == target[1] {
 				t.prose("   ", fmt.Sprintf("%s: median %s, half of all %s to %s, n=%d, %s", b.Metric, Value(b.Median, b.Unit),
 					Value(b.Q1, b.Unit), Value(b.Q3, b.Unit), b.N, plural(b.Outliers, "outlier", "outliers")))
 				t.line("     ", t.paint(dim, fmt.Sprintf("%10s %-*s %s", Value(b.Min, b.Unit), plotColumns, b.Plot(), Value(b.Max, b.Unit))))
@@ -106,8 +106,8 @@ func (t terminal) windows(r Report) {
 	}
 }
 
-// places returns the workloads and instances of the box plots, in order.
-func places(all []Box) [][2]string {
+// targetsOf returns the workloads and instances of the box plots, in order.
+func targetsOf(all []Box) [][2]string {
 	var list [][2]string
 	seen := map[[2]string]bool{}
 	for _, b := range all {

@@ -59,9 +59,9 @@ var epcPages = engine.Threshold{Name: "pages", Default: pagingPages, Unit: "1/s"
 func epcThrashing() engine.Rule {
 	return engine.Rule{
 		Name: EPCThrashing, Title: "the enclaves do not fit into the enclave page cache",
-		Code:       analysis.CodeCPU,
-		Shares:     analysis.SharedEPC,
-		Thresholds: []engine.Threshold{epcPages},
+		Code:        analysis.CodeCPU,
+		CompetesFor: analysis.SharedEPC,
+		Thresholds:  []engine.Threshold{epcPages},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal, evictedSignal,
 			evictedBySignal, needSignal, allNeedSignal, epcSizeSignal, enclaveWorkloadsSignal,

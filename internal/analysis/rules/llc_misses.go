@@ -49,10 +49,10 @@ var (
 func llcMisses() engine.Rule {
 	return engine.Rule{
 		Name: LLCMisses, Title: "more last-level cache misses than before",
-		Code:       analysis.CodeCPU,
-		Threads:    analysis.ThreadCPU,
-		Shares:     analysis.SharedCPU,
-		Thresholds: []engine.Threshold{missesRatio, missesCost},
+		Code:        analysis.CodeCPU,
+		Threads:     analysis.ThreadCPU,
+		CompetesFor: analysis.SharedCPU,
+		Thresholds:  []engine.Threshold{missesRatio, missesCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, missesSignal, baselineSignal, referencesSignal, migrationsSignal,
 		},

@@ -49,9 +49,9 @@ var (
 func loadBackStalls() engine.Rule {
 	return engine.Rule{
 		Name: LoadBackStalls, Title: "threads wait long for single enclave pages",
-		Code:       analysis.CodeWaits,
-		Shares:     analysis.SharedEPC,
-		Thresholds: []engine.Threshold{stallTime, stallCost},
+		Code:        analysis.CodeWaits,
+		CompetesFor: analysis.SharedEPC,
+		Thresholds:  []engine.Threshold{stallTime, stallCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal, meanStallSignal,
 			worstStallSignal, directReclaimSignal, retriesSignal,

@@ -134,7 +134,7 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 // parallelBound returns how many more threads could run without the locks, and that as an assumption. It is at most the
 // threads that are in futex, the idle CPUs and the threads that do not run. Without the time in futex it is not known. Idle
 // CPUs that the workload may not use run none.
-func parallelBound(w engine.Workload, resting float64) (threads float64, assumption string) {
+func parallelBound(w engine.Workload, sleeping float64) (threads float64, assumption string) {
 	time, timed := w.Value(futexTimeSignal)
 	if !timed {
 		return 0, "a gain from more parallel work is not counted: the time in futex is not measured (--syscalls.time)"
@@ -142,7 +142,7 @@ func parallelBound(w engine.Workload, resting float64) (threads float64, assumpt
 	if w.Load.Confined() {
 		return 0, "a gain from more parallel work is not counted: the workload may not use the idle CPUs"
 	}
-	threads = min(time, resting)
+	threads = min(time, sleeping)
 	text := fmt.Sprintf("%s threads are in futex, including those that wait for work", figure(time))
 	if idle, measured := w.Value(idleSignal); measured {
 		threads = min(threads, idle)

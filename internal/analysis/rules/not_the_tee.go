@@ -74,9 +74,9 @@ var (
 func notTheTEE() engine.Rule {
 	return engine.Rule{
 		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time, or disks or networks are slow",
-		Code:       analysis.CodeCPU,
-		Shares:     analysis.SharedCPU,
-		Thresholds: []engine.Threshold{othersWait, othersSteal, othersDisks},
+		Code:        analysis.CodeCPU,
+		CompetesFor: analysis.SharedCPU,
+		Thresholds:  []engine.Threshold{othersWait, othersSteal, othersDisks},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal, pressureSignal,
 			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadsSignal, usersSignal,

@@ -43,10 +43,10 @@ var tcsShare = engine.Threshold{Name: "threads", Default: TCSNear, Unit: "ratio"
 func threadsOverCapacity() engine.Rule {
 	return engine.Rule{
 		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine can run",
-		Code:       analysis.CodeWaits,
-		Threads:    analysis.ThreadQueue,
-		Shares:     analysis.SharedCPU,
-		Thresholds: []engine.Threshold{tcsShare},
+		Code:        analysis.CodeWaits,
+		Threads:     analysis.ThreadQueue,
+		CompetesFor: analysis.SharedCPU,
+		Thresholds:  []engine.Threshold{tcsShare},
 		Signals: []engine.Signal{
 			teeSignal, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, exitsSignal,
 			tcsSignal, involuntarySignal, allCallsSignal,

@@ -119,23 +119,23 @@ func bounded(stats []Stat, most int, q *query.Asker) ([]Stat, []query.Problem) {
 			weight[p] += 0
 		}
 	}
-	var places []query.Target
+	var targets []query.Target
 	for p := range weight {
 		if p.Workload != "" {
-			places = append(places, p)
+			targets = append(targets, p)
 		}
 	}
-	if len(places) > most {
-		slices.SortFunc(places, func(a, b query.Target) int {
+	if len(targets) > most {
+		slices.SortFunc(targets, func(a, b query.Target) int {
 			return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
 		})
 		gone := make(map[query.Target]bool)
-		for _, p := range places[most:] {
+		for _, p := range targets[most:] {
 			gone[p] = true
 		}
 		stats = slices.DeleteFunc(stats, func(s Stat) bool { return gone[query.Target{Workload: s.Workload, Instance: s.Instance}] })
 		q.Note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf(
-			"%d workloads: only %d have windows, those with enclaves and with the most processor time", len(places), most)})
+			"%d workloads: only %d have windows, those with enclaves and with the most processor time", len(targets), most)})
 	}
 	slices.SortStableFunc(stats, compare)
 	return stats, q.Problems

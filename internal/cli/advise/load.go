@@ -45,7 +45,7 @@ type Files struct {
 	PID                                                         int  // of the running program; 0 is the only one
 }
 
-// Report is the advice with what it rests on.
+// Report is the advice with what it is based on.
 type Report struct {
 	advise.Result
 	Machine  machine.Machine   `json:"machine"`

@@ -186,7 +186,7 @@ func (r *recording) steady(p run.Phase, state observed, at time.Time) error {
 			r.note("there were fewer than %d intervals: start and steady state are not told apart. Use a longer load, a shorter --interval or --steady-after", minSteady)
 			return nil
 		}
-		begin, later := settled(all)
+		begin, later := steadyFrom(all)
 		at = state.activity[begin].at
 		if later > 0 {
 			r.note("the rate changed %d times in the second half: there is no steady state", later)
@@ -203,8 +203,8 @@ func (r *recording) steady(p run.Phase, state observed, at time.Time) error {
 	return r.out.Phase(steady)
 }
 
-// settled returns the index at which the last level of the first half begins, and the number of changes after it.
-func settled(rates []float64) (begin, later int) {
+// steadyFrom returns the index at which the last level of the first half begins, and the number of changes after it.
+func steadyFrom(rates []float64) (begin, later int) {
 	for _, c := range stat.Changes(rates, stat.DefaultThresholds()) {
 		if c.At <= len(rates)/2 {
 			begin = c.At

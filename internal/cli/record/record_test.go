@@ -72,7 +72,7 @@ func TestOutlasts(t *testing.T) {
 	}
 }
 
-func TestSettled(t *testing.T) {
+func TestSteadyFrom(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		rates        []float64
@@ -83,7 +83,7 @@ func TestSettled(t *testing.T) {
 		{"two levels before", join(level(50, 10), level(300, 10), level(1000, 60)), 20, 0},
 		{"falls late", join(level(1000, 40), level(200, 20)), 0, 1},
 	} {
-		if begin, later := settled(c.rates); begin != c.begin || later != c.later {
+		if begin, later := steadyFrom(c.rates); begin != c.begin || later != c.later {
 			t.Errorf("%s: steady from %d and %d changes later, want %d and %d", c.name, begin, later, c.begin, c.later)
 		}
 	}

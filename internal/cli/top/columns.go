@@ -143,8 +143,8 @@ func choose(rows []Row, filter, by string, reverse bool) []Row {
 	return kept
 }
 
-// placed is a column with its position on the screen.
-type placed struct {
+// positioned is a column with its position on the screen.
+type positioned struct {
 	column
 	title string
 	width int
@@ -158,11 +158,11 @@ const (
 )
 
 // layout chooses the columns that fit, and their widths. The name gets the remaining width.
-func layout(width int, tee bool) []placed {
-	var all []placed
+func layout(width int, tee bool) []positioned {
+	var all []positioned
 	for _, c := range columns() {
 		if !c.tee || tee {
-			all = append(all, placed{c, c.long, c.wide})
+			all = append(all, positioned{c, c.long, c.wide})
 		}
 	}
 	if width-used(all) < roomy {
@@ -187,7 +187,7 @@ func layout(width int, tee bool) []placed {
 }
 
 // used returns the width of all columns except the name.
-func used(all []placed) int {
+func used(all []positioned) int {
 	n := marker
 	for _, c := range all[1:] {
 		n += 1 + c.width

@@ -48,28 +48,28 @@ func Once(ctx context.Context, w io.Writer, source Source, o Options, asJSON boo
 
 // writeTable writes all columns. Each is as wide as its longest value.
 func writeTable(w io.Writer, t Table) error {
-	all := make([]placed, 0, len(columns()))
+	all := make([]positioned, 0, len(columns()))
 	for _, c := range columns() {
 		if c.tee && !t.TEE {
 			continue
 		}
-		p := placed{c, c.long, ansi.StringWidth(c.long)}
+		p := positioned{c, c.long, ansi.StringWidth(c.long)}
 		for i := range t.Rows {
 			p.width = max(p.width, ansi.StringWidth(c.cell(&t.Rows[i])))
 		}
 		all = append(all, p)
 	}
 	var b strings.Builder
-	line := func(cell func(*placed) string) {
+	line := func(cell func(*positioned) string) {
 		var cells []string
 		for i := range all {
 			cells = append(cells, all[i].fit(cell(&all[i])))
 		}
 		b.WriteString(strings.TrimRight(strings.Join(cells, "  "), " ") + "\n")
 	}
-	line(func(p *placed) string { return p.title })
+	line(func(p *positioned) string { return p.title })
 	for i := range t.Rows {
-		line(func(p *placed) string { return p.cell(&t.Rows[i]) })
+		line(func(p *positioned) string { return p.cell(&t.Rows[i]) })
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -173,7 +173,7 @@ func (m model) pressThreads(key string) (model, bool) {
 func (t *threadView) titles(width int) string {
 	st := newStyles()
 	var b strings.Builder
-	for _, c := range t.places(width) {
+	for _, c := range t.layout(width) {
 		style := st.heading
 		if c.name == t.sort {
 			style = st.sorted
@@ -186,16 +186,16 @@ func (t *threadView) titles(width int) string {
 	return " " + b.String()
 }
 
-// placedThread is a column with its position.
-type placedThread struct {
+// positionedThread is a column with its position.
+type positionedThread struct {
 	threadColumn
 	title string
 	width int
 }
 
-// places omits the process when there is only one, and gives the last column the remaining width.
-func (t *threadView) places(width int) []placedThread {
-	var places []placedThread
+// layout omits the process when there is only one, and gives the last column the remaining width.
+func (t *threadView) layout(width int) []positionedThread {
+	var shown []positionedThread
 	left := width - 1
 	for _, c := range threadColumns() {
 		if c.name == "process" && (t.last == nil || t.last.Processes < 2) {
@@ -204,7 +204,7 @@ func (t *threadView) places(width int) []placedThread {
 		if c.edge > 0 && !t.last.crosses() || c.edge > 1 && width < wideThreads {
 			continue
 		}
-		p := placedThread{c, c.short, c.narrow}
+		p := positionedThread{c, c.short, c.narrow}
 		if width >= wideThreads {
 			p.title, p.width = c.long, c.wide
 		}
@@ -212,13 +212,13 @@ func (t *threadView) places(width int) []placedThread {
 			p.width = max(left, 0)
 		}
 		left -= p.width
-		places = append(places, p)
+		shown = append(shown, p)
 	}
-	return places
+	return shown
 }
 
 // fit aligns words to the left, with a space after them, and numbers to the right.
-func (c *placedThread) fit(s string) string {
+func (c *positionedThread) fit(s string) string {
 	switch {
 	case c.value != nil:
 		return right(s, c.width)
@@ -239,11 +239,11 @@ func (t *threadView) lines(width int) []string {
 	case len(t.rows) == 0:
 		return []string{cut(" none now: its processes have ended, or the kernel does not list its threads", width)}
 	}
-	places := t.places(width)
+	shown := t.layout(width)
 	var lines []string
 	for _, r := range t.ordered() {
 		var b strings.Builder
-		for _, c := range places {
+		for _, c := range shown {
 			s := ""
 			if c.value != nil {
 				s = c.format(c.value(&r))

@@ -46,14 +46,14 @@ func (sc screen) view() string {
 func (sc screen) listPage() []string {
 	st := newStyles()
 	lines := append(sc.heads(), st.state(sc))
-	place := layout(sc.width, sc.table.TEE)
-	lines = append(lines, sc.titles(place))
+	shown := layout(sc.width, sc.table.TEE)
+	lines = append(lines, sc.titles(shown))
 	rows := sc.rows()
 	if len(rows) == 0 {
 		lines = append(lines, left(fmt.Sprintf(" no workload matches %q; esc shows all", sc.filter), sc.width))
 	}
 	for i := sc.first; i < min(sc.first+sc.visible(), len(rows)); i++ {
-		lines = append(lines, st.row(place, &rows[i], i == sc.row))
+		lines = append(lines, st.row(shown, &rows[i], i == sc.row))
 	}
 	if sc.typing {
 		return sc.foot(lines, "enter keeps the filter", "esc drops it")
@@ -68,7 +68,7 @@ func (sc screen) listPage() []string {
 	if sc.width < keysWidth {
 		return sc.foot(lines, append(keys, "letters sort")...)
 	}
-	return sc.foot(lines, append(keys, sortKeys(place)...)...)
+	return sc.foot(lines, append(keys, sortKeys(shown)...)...)
 }
 
 // keysWidth is the width from which the keys for sorting are listed.
@@ -256,11 +256,11 @@ func reason(err error) string {
 }
 
 // titles returns the line with the names of the columns.
-func (sc screen) titles(place []placed) string {
+func (sc screen) titles(shown []positioned) string {
 	st := newStyles()
 	b := strings.Builder{}
 	b.WriteString(spaces(marker))
-	for i, c := range place {
+	for i, c := range shown {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
@@ -274,7 +274,7 @@ func (sc screen) titles(place []placed) string {
 }
 
 // fit aligns words to the left and numbers to the right.
-func (c *placed) fit(s string) string {
+func (c *positioned) fit(s string) string {
 	if c.text != nil {
 		return left(s, c.width)
 	}
@@ -282,9 +282,9 @@ func (c *placed) fit(s string) string {
 }
 
 // row draws one workload. Zeros are dimmed, so that other values stand out.
-func (st styles) row(place []placed, r *Row, chosen bool) string {
+func (st styles) row(shown []positioned, r *Row, chosen bool) string {
 	b := strings.Builder{}
-	for i, c := range place {
+	for i, c := range shown {
 		s := c.cell(r)
 		if c.brief > 0 && ansi.StringWidth(s) > c.width {
 			s = clip(s, c.brief)
@@ -318,9 +318,9 @@ func (sc screen) foot(lines []string, keys ...string) []string {
 }
 
 // sortKeys lists the keys for sorting.
-func sortKeys(place []placed) []string {
+func sortKeys(shown []positioned) []string {
 	var keys []string
-	for _, c := range place {
+	for _, c := range shown {
 		if c.value != nil { // the others are on the help page
 			keys = append(keys, c.key+" "+c.name)
 		}

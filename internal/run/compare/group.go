@@ -72,7 +72,7 @@ func Split(records []*Record, names []string, by string) ([]Set, error) {
 		case len(varying) == 0:
 			called = uniqueName(records, r)
 		}
-		sets = place(sets, point, group, called, r)
+		sets = insert(sets, point, group, called, r)
 	}
 	slices.SortStableFunc(sets, func(a, b Set) int { return comparePoints(a.Point, b.Point) })
 	if len(sets) == 1 && len(sets[0].Groups) < 2 {
@@ -125,7 +125,7 @@ func uniqueName(records []*Record, r *Record) string {
 	return name
 }
 
-func place(sets []Set, point, group map[string]string, name string, r *Record) []Set {
+func insert(sets []Set, point, group map[string]string, name string, r *Record) []Set {
 	called := title(point)
 	i := slices.IndexFunc(sets, func(s Set) bool { return s.title == called })
 	if i < 0 {

@@ -32,9 +32,9 @@ func (c *Capture) Write(data []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(data)
-	room := min(maxHead-len(c.head), n)
-	c.head = append(c.head, data[:room]...)
-	data = data[room:]
+	space := min(maxHead-len(c.head), n)
+	c.head = append(c.head, data[:space]...)
+	data = data[space:]
 	if more := len(data) - maxTail; more > 0 { // a single write larger than the tail
 		c.dropped += int64(more)
 		data = data[more:]

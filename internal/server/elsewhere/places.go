@@ -12,17 +12,17 @@ type places struct {
 	all chan struct{}
 
 	mu sync.Mutex
-	of map[string]*share // of clients with requests
+	of map[string]*holder // of clients with requests
 }
 
-// share is what one client has.
-type share struct {
+// holder is what one client has.
+type holder struct {
 	running  chan struct{}
 	requests int // running and waiting
 }
 
 func newPlaces() *places {
-	return &places{all: make(chan struct{}, maxConcurrent), of: map[string]*share{}}
+	return &places{all: make(chan struct{}, maxConcurrent), of: map[string]*holder{}}
 }
 
 // take waits for a place. It returns nil if ctx ends before.
@@ -30,7 +30,7 @@ func (p *places) take(ctx context.Context, client string) (leave func()) {
 	p.mu.Lock()
 	s := p.of[client]
 	if s == nil {
-		s = &share{running: make(chan struct{}, maxPerClient)}
+		s = &holder{running: make(chan struct{}, maxPerClient)}
 		p.of[client] = s
 	}
 	s.requests++

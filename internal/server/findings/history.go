@@ -27,16 +27,16 @@ const usualSpan = 30 * 24 * time.Hour
 // archive is the history of an Analyst's findings.
 type archive struct {
 	*history.Store
-	part     time.Duration                // of what is compared before and after an event
-	rules    []string                     // their names
-	shares   map[string]analysis.Resource // by rule
-	warnings []string                     // why earlier findings are missing
+	part      time.Duration                // of what is compared before and after an event
+	rules     []string                     // their names
+	resources map[string]analysis.Resource // by rule
+	warnings  []string                     // why earlier findings are missing
 }
 
 // openArchive reads the history and compares it with the findings of the ledger. A history that cannot be read does not stop
 // the program.
 func openArchive(o Options, now time.Time, open []analysis.Finding, closed []ledger.Entry) *archive {
-	p := &archive{rules: ruleNames(o.Rules), shares: shares(o.Rules), part: max(leastPart, 4*o.Scrape)}
+	p := &archive{rules: ruleNames(o.Rules), resources: resources(o.Rules), part: max(leastPart, 4*o.Scrape)}
 	var err error
 	if p.Store, err = history.Open(o.HistoryFile, o.Log); err != nil {
 		o.Log.Error("reading the history of findings failed", "err", err)

@@ -27,11 +27,11 @@ const (
 	leastPart = time.Minute
 )
 
-// shares returns what the workloads of each rule compete for.
-func shares(rules []engine.Rule) map[string]analysis.Resource {
+// resources returns what the workloads of each rule compete for.
+func resources(rules []engine.Rule) map[string]analysis.Resource {
 	all := make(map[string]analysis.Resource)
 	for _, r := range rules {
-		all[r.Name] = r.Shares
+		all[r.Name] = r.CompetesFor
 	}
 	return all
 }
@@ -59,7 +59,7 @@ func (p *archive) explain(ctx context.Context, source query.Source, at time.Time
 	for _, e := range fresh[:min(len(fresh), maxExplained)] {
 		q := query.NewAsker(ctx, source, perQuery)
 		who := query.Target{Workload: e.Workload, Instance: e.Instance}
-		preceded, answered := events.Before(q, who, p.shares[e.Rule], e.Began)
+		preceded, answered := events.Before(q, who, p.resources[e.Rule], e.Began)
 		var earlier []analysis.Earlier
 		if answered && len(e.Evidence) > 0 {
 			one := e.Evidence[0]

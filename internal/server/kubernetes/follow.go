@@ -78,7 +78,7 @@ const (
 	watchFor   = 5 * time.Minute // a watch, after which the list is read again
 	firstPause = time.Second     // before a failed request is repeated; doubled each time
 	longPause  = 30 * time.Second
-	settle     = 200 * time.Millisecond // changes within this time are told together
+	together   = 200 * time.Millisecond // changes within this time are told together
 )
 
 // Follow tells all objects at the begin and after each change, until ctx ends.
@@ -210,7 +210,7 @@ func follow[T Object](ctx context.Context, f Follower, all map[string]T, version
 				return err
 			}
 			if due == nil {
-				due = time.After(settle)
+				due = time.After(together)
 			}
 		case <-due:
 			due = nil

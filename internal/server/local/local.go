@@ -85,9 +85,9 @@ func (a *Agent) metrics(ctx context.Context, format expfmt.Format) ([]byte, erro
 	return got.body, err
 }
 
-// roomFor returns an empty buffer for about as many bytes as there were last time. A buffer that grows leaves several times its size
+// bufferFor returns an empty buffer for about as many bytes as there were last time. A buffer that grows leaves several times its size
 // as garbage, at each scrape.
-func roomFor(last int64) *bytes.Buffer {
+func bufferFor(last int64) *bytes.Buffer {
 	return bytes.NewBuffer(make([]byte, 0, last+last/8+bytes.MinRead))
 }
 
@@ -110,7 +110,7 @@ func (a *Agent) do(ctx context.Context, path, accept string, expected int64) (go
 		return got, fmt.Errorf("asking the agent: %w", err)
 	}
 	defer resp.Body.Close()
-	body := roomFor(expected)
+	body := bufferFor(expected)
 	_, err = body.ReadFrom(io.LimitReader(resp.Body, maxText+1))
 	switch {
 	case err != nil:
@@ -204,7 +204,7 @@ func (b *Both) WriteText(w io.Writer, format expfmt.Format) error {
 // texts returns the metrics of the agent and of this process. With an error there are those of this process only.
 func (b *Both) texts(ctx context.Context, format expfmt.Format) (agent, own []byte, err error) {
 	agent, agentErr := b.agent.metrics(ctx, format)
-	text := roomFor(b.text.Load())
+	text := bufferFor(b.text.Load())
 	err = b.own.WriteText(text, format)
 	b.text.Store(int64(text.Len()))
 	return agent, text.Bytes(), errors.Join(agentErr, err)

@@ -124,7 +124,7 @@ func (h *Hub) Firing(source string, now []Alert, complete bool) {
 		switch e := h.open[key]; {
 		case e != nil && !a.Pending:
 			e.Annotations = h.linked(a.Annotations) // they may contain current figures
-		case e == nil && !a.Pending && h.room():
+		case e == nil && !a.Pending && h.hasSpace():
 			e = &episode{
 				Key: key, Source: source, Labels: maps.Clone(a.Labels), Annotations: h.linked(a.Annotations),
 				StartsAt: a.Since.UTC(), GeneratorURL: h.link(a.GeneratorURL), Logged: a.Logged,
@@ -166,8 +166,8 @@ func (h *Hub) end(fits func(key string, e *episode) bool) []*episode {
 	return news
 }
 
-// room reports whether another alert may be opened.
-func (h *Hub) room() bool {
+// hasSpace reports whether another alert may be opened.
+func (h *Hub) hasSpace() bool {
 	fits := len(h.open) < maxOpen
 	if !fits && !h.full {
 		h.opts.Log.Error("too many alerts fire at once: further alerts are not sent until some end; aggregate in the rule with the most alerts",

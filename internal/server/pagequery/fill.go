@@ -20,7 +20,7 @@ type Filling struct {
 }
 
 // placeholder matches a placeholder, with the comma or the pair of braces that an empty $nodes would leave.
-var placeholder = regexp.MustCompile(`\{\$nodes\}|,\$nodes\b|\$(` + strings.Join(shared.Placeholders, "|") + `)\b`)
+var placeholder = regexp.MustCompile(`\{\$nodes\}|,\$nodes\b|\$(` + strings.Join(common.Placeholders, "|") + `)\b`)
 
 // Replace replaces placeholders by values in one pass. A placeholder without a value stays.
 func Replace(expr string, values map[string]string) string {
@@ -59,7 +59,7 @@ func (f Filling) Fill(template string) (string, error) {
 
 // rate returns the window of a rate in seconds, and its function. web/src/lib/promql.ts gives the reasons.
 func (f Filling) rate() (float64, string) {
-	least, age := shared.ScrapesInWindow*f.Scrape, math.Inf(1)
+	least, age := common.ScrapesInWindow*f.Scrape, math.Inf(1)
 	if f.Age != nil {
 		age = *f.Age
 	}
@@ -81,7 +81,7 @@ func (f Filling) rate() (float64, string) {
 func matcher(workloads []string) string {
 	switch len(workloads) {
 	case 0:
-		return shared.AnyWorkload
+		return common.AnyWorkload
 	case 1:
 		return "workload=" + quote(workloads[0])
 	}
@@ -101,7 +101,7 @@ func (f Filling) containers() string {
 
 // Containers returns the value of $containers for matchers that select workloads.
 func Containers(matchers string) string {
-	return Replace(shared.ContainersOf, map[string]string{"workloads": matchers})
+	return Replace(common.ContainersOf, map[string]string{"workloads": matchers})
 }
 
 var quoting = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
@@ -113,7 +113,7 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 // StepFor returns the distance between points that gives at most the given number of points.
 func StepFor(seconds, scrape float64, points int) float64 {
 	wanted := math.Max(seconds/float64(points), scrape)
-	for _, step := range shared.Steps {
+	for _, step := range common.Steps {
 		if step >= wanted {
 			return step
 		}

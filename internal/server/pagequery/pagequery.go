@@ -2,7 +2,7 @@
 
 // Package pagequery fills the page's queries in Go, for reports, Grafana and benchmarks.
 //
-// What the page and Go share is defined once, in web/src; pagequery.json is generated from it (`make
+// What the page and Go both use is defined once, in web/src; pagequery.json is generated from it (`make
 // generate-dashboards`). Only how values are put into a query is written twice, because a report is made where no browser
 // runs. The page's code writes the cases that hold this package to the same results (testdata/fill.json). The package
 // refuses to know a panel, and to run a query.
@@ -35,7 +35,7 @@ type Mark struct {
 	Moments bool   `json:"moments"` // the values are times, in Unix seconds
 }
 
-var shared = decode()
+var common = decode()
 
 func decode() page {
 	var p page
@@ -46,10 +46,10 @@ func decode() page {
 }
 
 // AnyWorkload returns the matcher of all workloads except the idle task.
-func AnyWorkload() string { return shared.AnyWorkload }
+func AnyWorkload() string { return common.AnyWorkload }
 
 // Minute returns the step of the queries about one time, in seconds.
-func Minute() float64 { return shared.Minute }
+func Minute() float64 { return common.Minute }
 
 // Marks returns the events that the page marks on its charts.
-func Marks() []Mark { return append([]Mark{}, shared.Marks...) }
+func Marks() []Mark { return append([]Mark{}, common.Marks...) }

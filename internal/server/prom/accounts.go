@@ -29,12 +29,12 @@ const seriesShare = 0.4
 // accounts know how much memory the series of each target take. Series stay in memory for up to three hours after their
 // last sample.
 type accounts struct {
-	budget  int64 // bytes for the series of all targets; 0 is unlimited
+	limit   int64 // bytes for the series of all targets; 0 is unlimited
 	reserve int64 // the part of each target
 
 	mu     sync.Mutex
 	of     map[accountKey]*account
-	shared int64                   // bytes beyond the reserves
+	excess int64                   // bytes beyond the reserves
 	since  map[accountKey]*account // what was added since a count began; nil without one
 }
 
@@ -50,27 +50,27 @@ type account struct {
 	series int64
 }
 
-// divide states how many targets share the reserves from now on.
+// divide states among how many targets the reserves are divided from now on.
 func (a *accounts) divide(targets int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.reserve = a.budget / 2 / int64(max(1, targets))
-	a.share()
+	a.reserve = a.limit / 2 / int64(max(1, targets))
+	a.addExcess()
 }
 
-// share adds up what targets use beyond their reserves.
-func (a *accounts) share() {
-	a.shared = 0
+// addExcess adds up what targets use beyond their reserves.
+func (a *accounts) addExcess() {
+	a.excess = 0
 	for _, one := range a.of {
-		a.shared += max(0, one.bytes()-a.reserve)
+		a.excess += max(0, one.bytes()-a.reserve)
 	}
 }
 
 func (a account) bytes() int64 { return a.series*bytesPerSeries + a.labels*bytesPerLabelByte }
 
 func newAccounts(memoryLimit int64, targets int) *accounts {
-	a := &accounts{of: map[accountKey]*account{}, budget: int64(seriesShare * float64(memoryLimit))}
-	a.reserve = a.budget / 2 / int64(max(1, targets))
+	a := &accounts{of: map[accountKey]*account{}, limit: int64(seriesShare * float64(memoryLimit))}
+	a.reserve = a.limit / 2 / int64(max(1, targets))
 	return a
 }
 
@@ -86,13 +86,13 @@ func (a *accounts) add(key accountKey, ls labels.Labels, mostLabels int64) error
 		return fmt.Errorf("the labels of its series take more than %d MB of memory: check whether a label of the target contains texts, times, IDs or addresses",
 			mostLabels/1e6)
 	}
-	if a.budget > 0 {
+	if a.limit > 0 {
 		before := max(0, now.bytes()-a.reserve)
 		after := max(0, now.bytes()+one.bytes()-a.reserve)
-		if after > before && a.shared+after-before > a.budget/2 {
+		if after > before && a.excess+after-before > a.limit/2 {
 			return fmt.Errorf("its series take %d MiB, which is its part of memory.limit: raise the limit, or reduce the series or labels of the target", now.bytes()>>20)
 		}
-		a.shared += after - before
+		a.excess += after - before
 	}
 	put(a.of, key, one)
 	if a.since != nil {
@@ -126,7 +126,7 @@ func (a *accounts) count(ctx context.Context, head *tsdb.Head) error {
 		put(counted, key, *more) // Some were counted twice. The next count corrects it.
 	}
 	a.of = counted
-	a.share()
+	a.addExcess()
 	return nil
 }
 

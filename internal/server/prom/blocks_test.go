@@ -67,7 +67,7 @@ func TestRetentionCountsStoredTime(t *testing.T) {
 	}
 }
 
-// Any file of a block is cut at any place, or removed. The database opens without that block and names it.
+// Any file of a block is cut at any offset, or removed. The database opens without that block and names it.
 func TestDamagedBlockCostsThatBlock(t *testing.T) {
 	var log logs
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func TestDamagedBlockCostsThatBlock(t *testing.T) {
 	}
 }
 
-// damage cuts a file of a block at a random place, and returns its name below the directory.
+// damage cuts a file of a block at a random offset, and returns its name below the directory.
 func damage(t *testing.T, dir string, random *rand.Rand) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -58,10 +58,10 @@ func (e *boundedEngine) bound(from storage.Queryable, expr string, prepare func(
 		return nil, err
 	}
 	if listed, ok := from.(*boundedStorage); ok {
-		from = listed.Storage // this query has its own budget
+		from = listed.Storage // this query has its own limit
 	}
-	b := &budget{most: float64(e.most), bytes: e.bytes, interval: e.limits.Step.Milliseconds()}
-	q, err := prepare(&budgeted{from, b})
+	b := &queryLimit{most: float64(e.most), bytes: e.bytes, interval: e.limits.Step.Milliseconds()}
+	q, err := prepare(&limitedStorage{from, b})
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func (q boundedQuery) Exec(ctx context.Context) *promql.Result {
 	return r
 }
 
-// budget is the memory that one query may take. Prometheus uses it from one goroutine at a time.
-type budget struct {
+// queryLimit is the memory that one query may take. Prometheus uses it from one goroutine at a time.
+type queryLimit struct {
 	cost     bound.Cost
 	read     bound.Read
 	most     float64 // samples
@@ -101,7 +101,7 @@ type budget struct {
 	selected int   // selectors whose series were selected
 }
 
-func (b *budget) check() error {
+func (b *queryLimit) check() error {
 	needs := b.cost.Bytes(b.read, b.most)
 	if needs <= b.bytes {
 		return nil
@@ -111,50 +111,50 @@ func (b *budget) check() error {
 		math.Ceil(needs/(1<<20)), b.read.Series, b.bytes/(1<<20))
 }
 
-// budgeted creates queriers that spend a budget.
-type budgeted struct {
+// limitedStorage creates queriers within a limit.
+type limitedStorage struct {
 	storage.Queryable
-	budget *budget
+	limit *queryLimit
 }
 
 // Querier implements storage.Queryable.
-func (b *budgeted) Querier(mint, maxt int64) (storage.Querier, error) {
+func (b *limitedStorage) Querier(mint, maxt int64) (storage.Querier, error) {
 	q, err := b.Queryable.Querier(mint, maxt)
 	if err != nil {
 		return nil, err
 	}
-	b.budget.read, b.budget.selected = bound.Read{}, 0
-	return &budgetQuerier{q, b.budget, mint, maxt}, nil
+	b.limit.read, b.limit.selected = bound.Read{}, 0
+	return &limitedQuerier{q, b.limit, mint, maxt}, nil
 }
 
-type budgetQuerier struct {
+type limitedQuerier struct {
 	storage.Querier
-	budget     *budget
+	limit      *queryLimit
 	mint, maxt int64
 }
 
 // Select implements storage.Querier.
-func (q *budgetQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (q *limitedQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	from, to := q.mint, q.maxt
 	if hints != nil {
 		from, to = max(from, hints.Start), min(to, hints.End)
 	}
-	set := &budgetSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), budget: q.budget}
-	set.chunks = chunkBytes * float64(max(0, to-from)/max(1, q.budget.interval*chunkSamples)+1)
-	if n := q.budget.selected; n < len(q.budget.cost.Selectors) {
-		set.rows = q.budget.cost.Selectors[n]
+	set := &limitedSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), limit: q.limit}
+	set.chunks = chunkBytes * float64(max(0, to-from)/max(1, q.limit.interval*chunkSamples)+1)
+	if n := q.limit.selected; n < len(q.limit.cost.Selectors) {
+		set.rows = q.limit.cost.Selectors[n]
 	}
-	q.budget.selected++
+	q.limit.selected++
 	if set.rows.Grouped {
 		set.groups = map[uint64]struct{}{}
 	}
 	return set
 }
 
-// budgetSet ends with an error when the budget is spent.
-type budgetSet struct {
+// limitedSet ends with an error when the limit is exceeded.
+type limitedSet struct {
 	storage.SeriesSet
-	budget *budget
+	limit  *queryLimit
 	rows   bound.Selector
 	groups map[uint64]struct{}
 	buffer []byte
@@ -163,12 +163,12 @@ type budgetSet struct {
 }
 
 // Next implements storage.SeriesSet.
-func (s *budgetSet) Next() bool {
+func (s *limitedSet) Next() bool {
 	if s.err != nil || !s.SeriesSet.Next() {
 		return false
 	}
 	ls := s.At().Labels()
-	r := &s.budget.read
+	r := &s.limit.read
 	r.Series++
 	r.Chunks += s.chunks
 	bytes, longest := size(ls)
@@ -184,12 +184,12 @@ func (s *budgetSet) Next() bool {
 			r.Rows++
 		}
 	}
-	s.err = s.budget.check()
+	s.err = s.limit.check()
 	return s.err == nil
 }
 
 // Err implements storage.SeriesSet.
-func (s *budgetSet) Err() error {
+func (s *limitedSet) Err() error {
 	if s.err != nil {
 		return s.err
 	}

@@ -180,7 +180,7 @@ func TestDataDirNotWritable(t *testing.T) {
 	}
 }
 
-// asNobody opens a directory as the user nobody and returns the error. It copies the binary to a place where that user
+// asNobody opens a directory as the user nobody and returns the error. It copies the binary to a directory where that user
 // can run it.
 func asNobody(t *testing.T, dir string) string {
 	t.Helper()

@@ -159,8 +159,8 @@ func (h *health) seal(what string, err error) {
 	}
 }
 
-// settling is how long rules may still miss samples after the first one was stored: every target was scraped twice.
-func settling(interval time.Duration) time.Duration { return 3*interval + time.Second }
+// mayMissFor is how long rules may still miss samples after the first one was stored: every target was scraped twice.
+func mayMissFor(interval time.Duration) time.Duration { return 3*interval + time.Second }
 
 // current returns why rules may see less than there is, or nil: nothing is stored, nothing was stored for some scrapes, or
 // the database was opened only now.
@@ -171,9 +171,9 @@ func (h *health) current(interval time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.first.IsZero() || time.Since(h.first) < settling(interval):
+	case h.first.IsZero() || time.Since(h.first) < mayMissFor(interval):
 		return errors.New("the database was opened only now")
-	case time.Since(h.stored) > max(30*time.Second, settling(interval)):
+	case time.Since(h.stored) > max(30*time.Second, mayMissFor(interval)):
 		return fmt.Errorf("nothing was stored since %s", h.stored.Format(time.RFC3339))
 	}
 	return nil

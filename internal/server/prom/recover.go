@@ -66,7 +66,7 @@ func (w watcher) wait(ctx context.Context) event {
 	}
 }
 
-// reopen closes the database and opens it again, which repairs the write-ahead log at the place of the failed write. It
+// reopen closes the database and opens it again, which repairs the write-ahead log at the failed write. It
 // tries until it succeeds or ctx ends.
 func (s *Server) reopen(ctx context.Context) error {
 	began := time.Now()

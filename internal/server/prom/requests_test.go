@@ -82,7 +82,7 @@ func TestDeepQueriesAreRefused(t *testing.T) {
 	}
 }
 
-// The database answers within budgets. With a small one, each kind of list and a query are refused with advice.
+// The database answers within limits of memory. With a small one, each kind of list and a query are refused with advice.
 func TestListsAreBounded(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
@@ -128,6 +128,6 @@ func TestQueriesEndAtTheMemoryLimit(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if l.limit = 0; l.queryBytes() != maxQueryBytes {
-		t.Error("without a limit the budget of a query is not the constant one")
+		t.Error("without a limit the limit of a query is not the constant one")
 	}
 }

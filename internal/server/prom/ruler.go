@@ -36,14 +36,14 @@ type RuleOptions struct {
 	URL func() string
 }
 
-// settledAfter is the number of evaluations after which a missing alert counts as resolved. Two restore the state of
+// resolvedAfter is the number of evaluations after which a missing alert counts as resolved. Two restore the state of
 // "for" (Group.run in rules/group.go), one lets alerts fire, and one more is for rates.
-const settledAfter = 4
+const resolvedAfter = 4
 
 // Resend is how often firing alerts are sent to Alertmanagers again. Prometheus uses one minute. It is less where rules
 // are evaluated more often than every 15 seconds. Prometheus does not restore "for" of rules that wait for less than
 // this time, so they wait again.
-func (o RuleOptions) Resend() time.Duration { return settledAfter * min(o.Interval, 15*time.Second) }
+func (o RuleOptions) Resend() time.Duration { return resolvedAfter * min(o.Interval, 15*time.Second) }
 
 // outage is the maximum age of a stored "for" state that is restored. It is Prometheus' default.
 const outage = time.Hour
@@ -63,7 +63,7 @@ type ruler struct {
 	files     rulefile.Loader
 	manager   *rules.Manager // nil while the database is not open
 	running   bool
-	seen      map[string]int       // evaluations without an error by group, up to settledAfter
+	seen      map[string]int       // evaluations without an error by group, up to resolvedAfter
 	ended     map[string]time.Time // when the newest evaluation of each group ended
 
 	good bool      // whether the last reading succeeded
@@ -251,10 +251,10 @@ func (r *ruler) evaluate(ctx context.Context, g *rules.Group, at time.Time) {
 	switch {
 	case stale:
 		r.seen[key] = 0 // begin again as after a start
-	case r.seen[key] < settledAfter && !failed:
+	case r.seen[key] < resolvedAfter && !failed:
 		r.seen[key]++
 	}
-	complete := r.seen[key] == settledAfter
+	complete := r.seen[key] == resolvedAfter
 	r.ended[key] = time.Now()
 	r.mu.Unlock()
 	r.opts.Hub.Firing(source+key, now, complete)

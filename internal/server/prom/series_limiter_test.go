@@ -197,7 +197,7 @@ func TestAgentsMaySendMore(t *testing.T) {
 	}
 }
 
-func TestBudgetComesBack(t *testing.T) {
+func TestLimitComesBack(t *testing.T) {
 	b := newSeriesLimiter(nil, newMemoryLimiter(0, 1), newAccounts(0, 2))
 	now := time.Now()
 	b.now = func() time.Time { return now }

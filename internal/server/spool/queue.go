@@ -183,7 +183,7 @@ func (q *Queue) Add(body []byte, samples int, oldest time.Time) {
 	q.next++
 	err := errTooLarge
 	if len(body) <= maxRequest && (q.opts.Bytes == 0 || e.bytes <= q.opts.Bytes) {
-		q.makeRoom(e.bytes)
+		q.makeSpace(e.bytes)
 		err = atomicfile.Write(filepath.Join(q.opts.Dir, e.file()), data, 0o640)
 	}
 	if err != nil {
@@ -204,8 +204,8 @@ func (q *Queue) Add(body []byte, samples int, oldest time.Time) {
 
 var errTooLarge = errors.New("the request is larger than what may be kept")
 
-// makeRoom drops the oldest requests until another one has a place.
-func (q *Queue) makeRoom(bytes int64) {
+// makeSpace drops the oldest requests until another one fits.
+func (q *Queue) makeSpace(bytes int64) {
 	for {
 		at := 0
 		if q.sending {
@@ -253,7 +253,7 @@ func (q *Queue) drop(e entry, why string) {
 func (q *Queue) take() (body []byte, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.makeRoom(0)
+	q.makeSpace(0)
 	for len(q.entries) > 0 {
 		data, err := inputfile.Read(filepath.Join(q.opts.Dir, q.entries[0].file()), maxRequest+sumBytes)
 		if err == nil && len(data) >= sumBytes && crc32.ChecksumIEEE(data[sumBytes:]) == binary.LittleEndian.Uint32(data) {

@@ -66,7 +66,7 @@ func printSchedstat(pid int) error {
 	return err
 }
 
-// waits runs a program on one CPU and prints what schedstat says of it: at its start, and when it rests. The caller prints
+// waits runs a program on one CPU and prints what schedstat says of it: at its start, and when it sleeps. The caller prints
 // the metrics afterwards. Then the program may end.
 func waits() (end func() error, err error) {
 	runtime.LockOSThread()

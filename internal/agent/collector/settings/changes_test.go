@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A program that restarts with another value each time makes no more series after its twelfth, until it rests. Its workload
+// A program that restarts with another value each time makes no more series after its twelfth, until it stops. Its workload
 // then has no settings: they are not known, and not none.
 func TestSettingsThatChangeOftenAreAbsent(t *testing.T) {
 	processes := []Main{start(t, "GOGC=50"), start(t, "GOGC=60")}

@@ -4,7 +4,7 @@
  * must be remembered. A request counts when the kernel counts it in /proc/diskstats, with the same operation.
  *
  * Requests end in interrupts, which do not belong to the workload of the CPU. They are rare and the memory of a row for
- * each CPU would be large. So all CPUs share the record of a slot and add to it atomically.
+ * each CPU would be large. So all CPUs use the record of a slot and add to it atomically.
  */
 #ifndef TEESCOPE_BLOCK_H
 #define TEESCOPE_BLOCK_H

@@ -30,7 +30,7 @@ func (k *kernelSide) attachExits(on bool, reason string) {
 		if p := (attachedProbe{s.Probe, s.Program, s.Mechanism}); on {
 			k.switches.on(p)
 		} else {
-			k.switches.rest(p, reason)
+			k.switches.stop(p, reason)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func (k *kernelSide) setAttached(p attachedProbe, on bool) {
 	if on {
 		k.switches.on(p)
 	} else {
-		k.switches.rest(p, detachedReason)
+		k.switches.stop(p, detachedReason)
 	}
 }
 

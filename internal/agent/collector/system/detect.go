@@ -88,11 +88,11 @@ func (m *members) detect(k *kernelSide, w *workload.Workload[counts], slots []*s
 			tgids = append(tgids, m.of(k, sl)...)
 		}
 	}
-	if len(tgids) == 0 && w.Kept.tee.kind != "" {
-		return w.Kept.tee
+	if len(tgids) == 0 && w.Data.tee.kind != "" {
+		return w.Data.tee
 	}
 	var v verdict
 	v.kind, v.runtime = m.detector.Workload(tgids)
-	w.Kept.tee = v
+	w.Data.tee = v
 	return v
 }

@@ -95,7 +95,7 @@ func (e *emission) emitWaits(s subject, emit emitFunc) {
 	emit(e.families.latency.of(s).Distribution(s.began, upTo, n, seconds(s.total.DelayNS), s.labels...))
 }
 
-// emitDurations emits the distributions of a workload. All calls without a name share one.
+// emitDurations emits the distributions of a workload. All calls without a name have one together.
 func (e *emission) emitDurations(s subject, emit emitFunc) {
 	byName := map[string]callDurations{}
 	for call, d := range s.total.durations {

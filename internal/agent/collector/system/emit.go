@@ -23,7 +23,7 @@ func (e *emission) emit(emit emitFunc) {
 	}
 	e.members.list(e.kernel, time.Now())
 	e.slots.Registry.Each(func(w *workload.Workload[counts]) {
-		total := w.Kept.clone()
+		total := w.Data.clone()
 		s := subject{labels: workloadValues(w), kind: w.Kind, total: total, began: w.Began}
 		for _, sl := range byOwner[w] {
 			total.add(&sl.counts)
@@ -45,13 +45,13 @@ func (e *emission) emit(emit emitFunc) {
 				emit(e.families.boundaryBytes.Since(w.Began, float64(total.Bytes[direction]), with(s.labels, name)...))
 			}
 		}
-		for what, at := range w.Kept.succession.changedAt {
+		for what, at := range w.Data.succession.changedAt {
 			if at > 0 {
 				emit(e.families.change.Value(at, with(s.labels, changeNames[what])...))
 			}
 		}
 		for k, name := range sampledNames {
-			if sum, ok := w.Kept.variance[k].Sum(); ok {
+			if sum, ok := w.Data.variance[k].Sum(); ok {
 				emit(e.families.samplingVariance.Value(sum, with(s.labels, name)...))
 			}
 		}
@@ -153,7 +153,7 @@ func (e *emission) emitErrors(labels map[uint32][]string, emit emitFunc) {
 		slot        uint32
 		call, error string
 	}
-	failed := map[failure]uint64{} // all calls without a name share one entry
+	failed := map[failure]uint64{} // all calls without a name have one entry
 	var key errorKey
 	var n uint64
 	for entries := e.kernel.callErrors.Iterate(); entries.Next(&key, &n); {
@@ -209,7 +209,7 @@ func (e *emission) emitOverhead(emit emitFunc) {
 		emit(f.level.Value(is, l.String()))
 	}
 	for probe, ratio := range ratios(e.slots.sampler) {
-		emit(f.samplingShare.Value(ratio, probe))
+		emit(f.samplingRatio.Value(ratio, probe))
 	}
 	if g.Limited() {
 		emit(f.budget.Value(g.Limit()))

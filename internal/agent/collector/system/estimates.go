@@ -45,9 +45,9 @@ func (s *slots) endCycle() {
 		s.endSlotCycle(sl, cycle)
 	}
 	s.Registry.Each(func(w *workload.Workload[counts]) {
-		for kind := range w.Kept.variance {
-			s.variance[kind].Include(&w.Kept.variance[kind])
-			w.Kept.variance[kind].EndCycle(cycle, s.variance[kind].Rate())
+		for kind := range w.Data.variance {
+			s.variance[kind].Include(&w.Data.variance[kind])
+			w.Data.variance[kind].EndCycle(cycle, s.variance[kind].Rate())
 		}
 	})
 	for kind := range s.variance {
@@ -56,7 +56,7 @@ func (s *slots) endCycle() {
 }
 
 func (s *slots) endSlotCycle(sl *slot, c sampling.Cycle) {
-	sl.estimator.Settle(c, s.sampler.Take(int(sl.Number)), sl.raw.words()[:], sl.Workload.Kept.variance[:])
+	sl.estimator.EndCycle(c, s.sampler.Take(int(sl.Number)), sl.raw.words()[:], sl.Workload.Data.variance[:])
 }
 
 // endLastCycle ends the cycle of a slot that is about to be freed.

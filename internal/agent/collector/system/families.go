@@ -52,7 +52,7 @@ type families struct {
 	workloads, slots, lost               *metric.Desc
 	start                                *metric.Desc
 	level, budget, selfCost, eventCost   *metric.Desc
-	samplingShare, samplingVariance      *metric.Desc
+	samplingRatio, samplingVariance      *metric.Desc
 	samplingSumVariance                  *metric.Desc
 	attaching, loop                      *metric.Desc
 }
@@ -247,7 +247,7 @@ func newFamilies() *families {
 			"CPU time of detaching and reattaching one eBPF program, measured. While events are sampled, this happens once in each second. "+
 				"Programs that this kernel changes only slowly, or with a privilege that the agent has dropped, stay attached. "+
 				"Absent before the first time."),
-		samplingShare: agentFamily("teescope_sampling_ratio", metric.Gauge, "ratio",
+		samplingRatio: agentFamily("teescope_sampling_ratio", metric.Gauge, "ratio",
 			"Fraction of the time for which the probe is attached. Counts are scaled up by its inverse. 1 is exact.", "probe"),
 		samplingVariance: metric.New(metric.Desc{
 			Name: "teescope_sampling_variance_total", Kind: metric.Counter, Unit: "events squared",
@@ -290,5 +290,5 @@ func (f *families) all() []*metric.Desc {
 		list = append(list, t.process)
 	}
 	return append(list, f.syscallErrors, f.durations, f.boundaryBytes, f.workloads, f.slots, f.lost, f.start,
-		f.level, f.budget, f.selfCost, f.eventCost, f.loop, f.attaching, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
+		f.level, f.budget, f.selfCost, f.eventCost, f.loop, f.attaching, f.samplingRatio, f.samplingVariance, f.samplingSumVariance)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// kernelSide holds the maps and programs in the kernel, and the memory that both sides share.
+// kernelSide holds the maps and programs in the kernel, and the memory that both sides use.
 type kernelSide struct {
 	object *bpf.Object
 	tasks  *link.Iter

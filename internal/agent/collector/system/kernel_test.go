@@ -424,7 +424,7 @@ func faultSampler(t *testing.T) (*kernelSide, bpf.Status, error) {
 		k.size(Options{}, sizes{cpus: len(cpus), slots: slotFirst, pids: 4096}),
 		obj.SetConstant("sample_period", uint64(1)),
 		obj.CreateMaps(),
-		k.share())
+		k.mapArrays())
 	if err != nil {
 		return nil, bpf.Status{}, err
 	}

@@ -44,12 +44,12 @@ func (s *slots) trackMainProcesses(proc hostfs.Root, reads *reader.Pool) {
 		if w.Kind != workload.Program && w.Kind != workload.Unit {
 			continue
 		}
-		what, since := w.Kept.succession.observe(p.tgid, time.Duration(p.start), now, func(tgid uint32) (executable, bool) {
+		what, since := w.Data.succession.observe(p.tgid, time.Duration(p.start), now, func(tgid uint32) (executable, bool) {
 			e, err := reader.Of(reads, int(tgid), func() (executable, error) { return executableOf(proc, tgid) })
 			return e, err == nil
 		})
 		if what != unchanged {
-			w.Kept.succession.changedAt[what] = float64(wall.Add(since-now).UnixMilli()) / 1000
+			w.Data.succession.changedAt[what] = float64(wall.Add(since-now).UnixMilli()) / 1000
 		}
 	}
 }

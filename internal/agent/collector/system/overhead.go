@@ -148,7 +148,7 @@ func (o *overhead) totals(s *slots) sampling.Totals {
 		t.Switches += r.Switches[0] + r.Switches[1]
 		t.Others += othersCost(r)
 	}
-	s.Registry.Each(func(w *workload.Workload[counts]) { add(&w.Kept) })
+	s.Registry.Each(func(w *workload.Workload[counts]) { add(&w.Data) })
 	for sl := range s.All() {
 		add(&sl.counts)
 	}
@@ -170,7 +170,7 @@ func (o *overhead) move(s *slots, from, to sampling.Level) error {
 		}
 	}
 	if (from == sampling.Off) != (to == sampling.Off) {
-		s.sampler.rest(to == sampling.Off)
+		s.sampler.setDetached(to == sampling.Off)
 	}
 	if to.Samples() && !from.Samples() {
 		s.beginSampling(from != sampling.Off)

@@ -111,7 +111,7 @@ func prepare(o Options, s sizes) (*kernelSide, error) {
 	}
 	k := &kernelSide{object: obj, slots: s.slots, sys: hostfs.At(o.Sys), preemption: readPreemption(hostfs.At(o.Proc), hostfs.At(o.Sys)), switches: newSwitches(obj, o.Log)}
 	for _, step := range []func() error{
-		func() error { return k.size(o, s) }, obj.CreateMaps, k.share,
+		func() error { return k.size(o, s) }, obj.CreateMaps, k.mapArrays,
 		func() (err error) { k.waits, err = obj.KernelHas("sched_info", "run_delay"); return err },
 	} {
 		if err := step(); err != nil {
@@ -153,8 +153,8 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	return errors.Join(errs...)
 }
 
-// share maps the arrays into memory and initialises them.
-func (k *kernelSide) share() error {
+// mapArrays maps the arrays into memory and initialises them.
+func (k *kernelSide) mapArrays() error {
 	var errs [12]error
 	k.rows, errs[0] = bpf.View[row](k.object, "rows")
 	k.times, errs[1] = bpf.View[rowTime](k.object, "times")

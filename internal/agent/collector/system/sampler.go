@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
-// The kinds of sampled counters. All counters of a kind share a variance.
+// The kinds of sampled counters. All counters of a kind have one variance.
 const (
 	sampledCalls = iota
 	sampledFaults
@@ -109,8 +109,8 @@ func (s *sampler) Detach() error {
 	return nil
 }
 
-// rest detaches all programs because of their cost, or reattaches them.
-func (s *sampler) rest(detach bool) {
+// setDetached detaches all programs because of their cost, or reattaches them.
+func (s *sampler) setDetached(detach bool) {
 	s.switching.Lock()
 	defer s.switching.Unlock()
 	for _, p := range s.probes {

@@ -173,8 +173,8 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 			break
 		}
 	}
-	if share := sum(scrape(t, c), "teescope_sampling_ratio", "probe", "syscall"); share != 0.1 {
-		t.Errorf("a sampling ratio of %v, want 0.1", share)
+	if ratio := sum(scrape(t, c), "teescope_sampling_ratio", "probe", "syscall"); ratio != 0.1 {
+		t.Errorf("a sampling ratio of %v, want 0.1", ratio)
 	}
 
 	c.hold(t, sampling.Full)

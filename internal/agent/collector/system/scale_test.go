@@ -131,7 +131,7 @@ func BenchmarkScrape(b *testing.B) {
 	for _, bb := range []struct {
 		name                   string
 		cpus, workloads, calls int
-	}{{"rest", 2, 20, 60}, {"scale", scaleCPUs, scaleWorkloads, scaleCalls}} {
+	}{{"usual", 2, 20, 60}, {"scale", scaleCPUs, scaleWorkloads, scaleCalls}} {
 		b.Run(bb.name, func(b *testing.B) {
 			r := collector.NewRegistry(slog.New(slog.DiscardHandler), scaled{populated(b, bb.cpus, bb.workloads, bb.calls)})
 			var text counter

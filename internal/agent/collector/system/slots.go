@@ -151,7 +151,7 @@ func (s *slots) update(now time.Time) error {
 // adopted returns the slot of a new group.
 func (s *slots) adopted(g attribution.Group[counts], r *attribution.Record) *slot {
 	if g.Identity.Kind == workload.Container || g.Identity.Kind == workload.Unit {
-		// From now on all programs of the cgroup share one slot. If the map is full, they use more slots.
+		// From now on all programs of the cgroup have one slot. If the map is full, they use more slots.
 		_ = s.kernel.wholeCgroups.Update(r.Cgroup, uint8(1), ebpf.UpdateAny)
 	}
 	s.loaders = s.loaders || g.Identity.Kind == workload.Program && watch.MayBeLoader(r.Program())

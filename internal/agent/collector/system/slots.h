@@ -68,7 +68,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* cgroups of containers and units, whose programs share a slot */
+	__uint(max_entries, 1); /* cgroups of containers and units, whose programs have one slot */
 	__type(key, u64);
 	__type(value, u8);
 } whole_cgroups SEC(".maps");

@@ -19,7 +19,7 @@ import (
 type sums struct {
 	kernel *kernelSide
 	slots  []*slotSum // by slot; nil for one that has not counted
-	last   []place    // by CPU
+	last   []position // by CPU
 	read   int        // rows read since the start
 
 	// By row, as kernelSide.rows.
@@ -32,8 +32,8 @@ type sums struct {
 	running []uint32 // slots with a thread in flight
 }
 
-// place is where a CPU counted at the last collection.
-type place struct {
+// position is where a CPU counted at the last collection.
+type position struct {
 	row      uint32
 	switches uint64
 }
@@ -50,7 +50,7 @@ type slotSum struct {
 
 func newSums(k *kernelSide) *sums {
 	s := &sums{
-		kernel: k, slots: make([]*slotSum, k.slots), last: make([]place, len(k.cpus)), rows: make([]*copied, len(k.rows)),
+		kernel: k, slots: make([]*slotSum, k.slots), last: make([]position, len(k.cpus)), rows: make([]*copied, len(k.rows)),
 		ran: make([]uint64, len(k.rows)), awaiting: make([]bool, len(k.rows)),
 	}
 	if len(k.times) == len(k.rows) {
@@ -98,7 +98,7 @@ func (s *sums) takeMarks(cpu int) {
 func (s *sums) addCurrent(cpu int) {
 	state, last := &s.kernel.cpus[cpu], s.last[cpu]
 	slot := atomic.LoadUint32(&state.Slot)
-	now := place{uint32(cpu*s.kernel.slots) + slot, atomic.LoadUint64(&state.Switches)}
+	now := position{uint32(cpu*s.kernel.slots) + slot, atomic.LoadUint64(&state.Switches)}
 	s.last[cpu] = now
 	if (slot == slotIdle || slot == slotUnknown) && now == last {
 		return

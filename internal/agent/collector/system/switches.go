@@ -60,8 +60,8 @@ func (s *switches) off(p attachedProbe) {
 	}
 }
 
-// rest detaches the program of a probe for a reason. Its counts are absent until it is reattached.
-func (s *switches) rest(p attachedProbe, reason string) {
+// stop detaches the program of a probe for a reason. Its counts are absent until it is reattached.
+func (s *switches) stop(p attachedProbe, reason string) {
 	s.off(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -327,9 +327,9 @@ func (c *Collector) MainProcesses() []MainProcess {
 // may be others, so that the caller must list all processes.
 func (c *Collector) Changes() (tgids []uint32, complete bool) { return c.changes.next() }
 
-// Keeps returns the capabilities that the collector needs after the start: CAP_PERFMON if there are performance counters,
+// Capabilities returns the capabilities that the collector needs after the start: CAP_PERFMON if there are performance counters,
 // and CPUs that may come on line.
-func (c *Collector) Keeps() []string {
+func (c *Collector) Capabilities() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kernel == nil || !slices.ContainsFunc(c.kernel.status, func(s bpf.Status) bool { return s.Mechanism == bpf.PerfEvent }) {

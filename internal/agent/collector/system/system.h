@@ -3,9 +3,9 @@
  * The records that the kernel side (system.bpf.c) writes and the user side reads. layout.go mirrors them. "make
  * generate-layouts" generates it from the list at the end.
  *
- * A slot is the number of a group (bpf/include/group.h). Each group of processes that share a cgroup and a program name
+ * A slot is the number of a group (bpf/include/group.h). Each group of processes of one cgroup and program name
  * has one, and so has each watched process. User space adds slots up into workloads. A row is one slot on one CPU.
- * CPUs never share a counter, so no counter needs an atomic operation.
+ * No two CPUs use the same counter, so no counter needs an atomic operation.
  */
 #ifndef TEESCOPE_SYSTEM_H
 #define TEESCOPE_SYSTEM_H
@@ -34,7 +34,7 @@ enum pids {
 };
 
 enum marks {
-	MARKS = 2048, /* slots with a mark of their own; slots beyond share those of others */
+	MARKS = 2048, /* slots with a mark of their own; slots beyond use those of others */
 };
 
 enum waits {

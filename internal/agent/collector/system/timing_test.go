@@ -182,9 +182,9 @@ func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 	if got := inSelect(scrape(t, c), unique("before")); got != 0 {
 		t.Errorf("%.4f s in a call that began unseen", got)
 	}
-	cmd := asleep(t, "rests", "2s")
+	cmd := asleep(t, "sleeps", "2s")
 	c.hold(t, sampling.Untimed)
-	before := c.timeIn(unique("rests"))
+	before := c.timeIn(unique("sleeps"))
 	s := scrape(t, c)
 	if len(s) == 0 || sum(s, secondsFamily) != 0 {
 		t.Error("time is reported while none is measured")
@@ -197,7 +197,7 @@ func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 		t.Error("the probe on the ends of calls was not reattached")
 	}
 	_ = cmd.Wait()
-	if after := inSelect(scrape(t, c), unique("rests")); after < before || after > before+0.1 {
+	if after := inSelect(scrape(t, c), unique("sleeps")); after < before || after > before+0.1 {
 		t.Errorf("%.4f s in a call that lasted while timing was off, %.4f before", after, before)
 	}
 }

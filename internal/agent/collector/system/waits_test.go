@@ -121,7 +121,7 @@ func pinned(t *testing.T) {
 // bothWaits are the waits of a process by the kernel and by the collector, when none of its threads ran.
 type bothWaits struct{ waited, slices, sum, count, lost float64 }
 
-func atRest(t *testing.T, c *Collector, pid int, workload string) (at bothWaits) {
+func whileAsleep(t *testing.T, c *Collector, pid int, workload string) (at bothWaits) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		at.waited, at.slices = schedstat(t, pid)
@@ -132,7 +132,7 @@ func atRest(t *testing.T, c *Collector, pid int, workload string) (at bothWaits)
 			return at
 		}
 	}
-	t.Fatal("the program does not rest")
+	t.Fatal("the program does not sleep")
 	return at
 }
 
@@ -141,7 +141,7 @@ func atRest(t *testing.T, c *Collector, pid int, workload string) (at bothWaits)
 // Such a switch is counted for the whole machine, so at most that many waits may be missing. The comparison is repeated
 // until none is, because a busy machine may always have one.
 //
-// False alarms: none. Both sides are read while the program rests.
+// False alarms: none. Both sides are read while the program sleeps.
 func TestWaitsAreThoseOfSchedstat(t *testing.T) {
 	c := start(t, Options{})
 	pinned(t)
@@ -149,9 +149,9 @@ func TestWaitsAreThoseOfSchedstat(t *testing.T) {
 	pid, workload := p.cmd.Process.Pid, unique("competes")
 	p.say("1")
 	for range 10 {
-		before := atRest(t, c, pid, workload)
+		before := whileAsleep(t, c, pid, workload)
 		p.say("100")
-		after := atRest(t, c, pid, workload)
+		after := whileAsleep(t, c, pid, workload)
 		wantWaited, wantN := after.waited-before.waited, after.slices-before.slices
 		got, n, lost := after.sum-before.sum, after.count-before.count, after.lost-before.lost
 		t.Logf("%v of %v waits, %.6f of %.6f s; %v switches of the machine were not seen", n, wantN, got, wantWaited, lost)

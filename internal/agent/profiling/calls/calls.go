@@ -232,12 +232,12 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 		if f.functions >= maxFunctions {
 			return fmt.Errorf("more than %d functions", maxFunctions)
 		}
-		place, err := one.program.Place(a)
+		point, err := one.program.ProbePoint(a)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		sites = append(sites, profiling.Function{Offset: place.Offset, Table: table})
+		sites = append(sites, profiling.Function{Offset: point.Offset, Table: table})
 	}
 	if len(sites) == 0 {
 		return errors.Join(errs...)

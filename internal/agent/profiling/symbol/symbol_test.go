@@ -187,7 +187,7 @@ func TestForeignPerfMapsAreRefused(t *testing.T) {
 	}
 }
 
-// A stripped program has the names of its debug file, and of no other file that is in its place.
+// A stripped program has the names of its debug file, and of no other file that has its name.
 func TestStrippedProgramsHaveTheNamesOfTheirDebugFile(t *testing.T) {
 	dir := t.TempDir()
 	full, stripped := filepath.Join(dir, "full"), filepath.Join(dir, "stripped")
@@ -224,11 +224,11 @@ func TestStrippedProgramsHaveTheNamesOfTheirDebugFile(t *testing.T) {
 		t.Fatalf("the build ID is %q", id)
 	}
 	debug := filepath.Join(dir, "debug")
-	place := filepath.Join(debug, ".build-id", id[:2], id[2:]+".debug")
-	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+	at := filepath.Join(debug, ".build-id", id[:2], id[2:]+".debug")
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("objcopy", "--only-keep-debug", full, place).CombinedOutput(); err != nil {
+	if out, err := exec.Command("objcopy", "--only-keep-debug", full, at).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
 	if n := look(debug); n.Function != "main" {
@@ -238,7 +238,7 @@ func TestStrippedProgramsHaveTheNamesOfTheirDebugFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(place, other, 0o644); err != nil {
+	if err := os.WriteFile(at, other, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if n := look(debug); n.Function != "" {

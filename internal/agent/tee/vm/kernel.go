@@ -24,7 +24,7 @@ type (
 	queue interface{ Push(value any) error }
 )
 
-// kernelSide is everything in the kernel: maps, programs, and the memory that both sides share.
+// kernelSide is everything in the kernel: maps, programs, and the memory that both sides use.
 type kernelSide struct {
 	object   *bpf.Object
 	status   []bpf.Status
@@ -126,7 +126,7 @@ func open() (*kernelSide, error) {
 	for _, step := range []func() error{
 		func() error { return obj.Resize("rows", cpus*maxVms) },
 		func() error { return obj.SetConstant("cpus_possible", uint32(cpus)) },
-		obj.CreateMaps, k.share,
+		obj.CreateMaps, k.mapArrays,
 	} {
 		if err := step(); err != nil {
 			obj.Loaded()
@@ -136,7 +136,7 @@ func open() (*kernelSide, error) {
 	return k, nil
 }
 
-func (k *kernelSide) share() error {
+func (k *kernelSide) mapArrays() error {
 	var errs [4]error
 	var decode []tables
 	k.rows, errs[0] = bpf.View[counts](k.object, "rows")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenant tells to whom a process belongs, and shares what is limited between these tenants. It refuses to know
-// what is shared.
+// Package tenant tells to whom a process belongs, and divides what is limited between these tenants. It refuses to know
+// what is divided.
 package tenant
 
 import (
@@ -58,7 +58,7 @@ func owned(name string) bool {
 	return len(name) >= containerID && strings.Trim(name[len(name)-containerID:], "0123456789abcdef") == ""
 }
 
-// Quota shares a limited number of places between tenants. A tenant gets a place while it has fewer places than are
+// Quota divides a limited number of places between tenants. A tenant gets a place while it has fewer places than are
 // free. So one tenant takes at most half, two take a third each, and a place is left for the next one. These are the
 // dynamic thresholds of Choudhury and Hahne (IEEE/ACM Transactions on Networking 6, 1998), with a factor of 1. Root, and
 // processes outside of all control groups, are limited only by the other one of the two.
@@ -78,13 +78,13 @@ func NewQuota(limit int) *Quota {
 	return &Quota{limit: limit, users: map[uint32]int{}, groups: map[string]int{}}
 }
 
-// ErrShare means that a user or control group has its share.
-var ErrShare = errors.New("its user or control group has its share of the places")
+// ErrQuota means that a user or control group has its quota.
+var ErrQuota = errors.New("its user or control group has its share of the places")
 
 // ErrFull means that all places are taken.
 var ErrFull = errors.New("all places are taken")
 
-// Take takes a place for a tenant. It returns ErrShare or ErrFull if there is none for it.
+// Take takes a place for a tenant. It returns ErrQuota or ErrFull if there is none for it.
 func (q *Quota) Take(t Tenant) error {
 	free := q.limit - q.used
 	switch {
@@ -93,7 +93,7 @@ func (q *Quota) Take(t Tenant) error {
 		return ErrFull
 	case t.User != 0 && q.users[t.User] >= free, t.Group != "" && q.groups[t.Group] >= free:
 		q.Refused++
-		return ErrShare
+		return ErrQuota
 	}
 	q.used++
 	q.users[t.User]++

@@ -134,7 +134,7 @@ func TestRowsOfSelectors(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	const most, budget = 5_000_000, 512 << 20
+	const most, limit = 5_000_000, 512 << 20
 	large := Read{Series: 100_000, Rows: 100_000, Labels: 30e6, Longest: 5e6}
 	for _, c := range []struct {
 		expr       string
@@ -161,7 +161,7 @@ func TestBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cost.Bytes(c.read, most); math.IsNaN(got) || got <= budget != c.fits {
+		if got := cost.Bytes(c.read, most); math.IsNaN(got) || got <= limit != c.fits {
 			t.Errorf("%.50s: %.0f MiB, want it to fit: %t", c.expr, got/(1<<20), c.fits)
 		}
 	}

@@ -128,7 +128,7 @@ func (r *run) loadRules() {
 		r.fail(0, "%v", err)
 	}
 	r.groups = slices.Collect(maps.Values(byKey))
-	slices.SortFunc(r.groups, func(a, b *rules.Group) int { // groups without a place come first, sorted by name
+	slices.SortFunc(r.groups, func(a, b *rules.Group) int { // groups that group_eval_order does not name come first, sorted by name
 		if d := r.order[a.Name()] - r.order[b.Name()]; d != 0 {
 			return d
 		}

@@ -49,10 +49,10 @@ func (o *owner) Moved() bool {
 }
 
 // AddTo implements attribution.Member.
-func (o *owner) AddTo(kept *counts) { kept.add(&o.counts) }
+func (o *owner) AddTo(ended *counts) { ended.add(&o.counts) }
 
 // SubtractFrom implements attribution.Member.
-func (o *owner) SubtractFrom(kept *counts) { kept.subtract(&o.counts) }
+func (o *owner) SubtractFrom(ended *counts) { ended.subtract(&o.counts) }
 
 // read reads the counts of the kernel side.
 func (o *owner) read(now time.Time) {

@@ -58,7 +58,7 @@ func probes(of teelabel.Kind, has func(function string) bool) []bpf.Probe {
 	return all
 }
 
-// kernelSide is everything in the kernel: maps, programs, and the memory that both sides share.
+// kernelSide is everything in the kernel: maps, programs, and the memory that both sides use.
 type kernelSide struct {
 	object *bpf.Object
 	status []bpf.Status
@@ -81,7 +81,7 @@ func load(cpus, groups int, controller int32, probes []bpf.Probe) (*kernelSide, 
 			return errors.Join(obj.Resize("machine", cpus), obj.Resize("group_uses", groups),
 				attribution.Resize(obj, groups), obj.SetConstant("cgroup_controller", controller))
 		},
-		obj.CreateMaps, k.share,
+		obj.CreateMaps, k.mapArrays,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, obj.Close())
@@ -94,8 +94,8 @@ func load(cpus, groups int, controller int32, probes []bpf.Probe) (*kernelSide, 
 	return k, nil
 }
 
-// share maps the arrays into memory.
-func (k *kernelSide) share() error {
+// mapArrays maps the arrays into memory.
+func (k *kernelSide) mapArrays() error {
 	var errs [3]error
 	k.machine, errs[0] = bpf.View[totals](k.object, "machine")
 	k.uses, errs[1] = bpf.View[groupUse](k.object, "group_uses")

@@ -148,9 +148,9 @@ func (b *Backend) Init(context.Context) error {
 	return nil
 }
 
-// Keeps returns the capabilities that attaching needs after the start. A kernel that attaches to all sites of a
+// Capabilities returns the capabilities that attaching needs after the start. A kernel that attaches to all sites of a
 // file at once needs none. Others need the one for perf events.
-func (b *Backend) Keeps() []string {
+func (b *Backend) Capabilities() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.object == nil || b.functions.Multi() {

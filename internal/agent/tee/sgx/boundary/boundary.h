@@ -46,30 +46,30 @@ enum limits {
 	MAX_FILES = 64,
 };
 
-/* What tenants share. */
-enum shared {
-	SHARED_THREADS,
-	SHARED_PAIRS,
-	SHARED_FOLLOWING,
-	SHARED,
+/* What each tenant has a limit of. */
+enum limited {
+	LIMITED_THREADS,
+	LIMITED_PAIRS,
+	LIMITED_FOLLOWING,
+	LIMITED,
 };
 
 /* Numbers of users and of control groups. */
-enum share {
-	SHARE_ALL,     /* the sum of all */
-	SHARE_ROOT,    /* root, and outside of control groups: without a limit of its own */
-	SHARE_UNKNOWN, /* processes that user space has not seen, and owners without a number */
-	SHARE_FIRST,
-	SHARES = 128,
+enum tenant {
+	TENANT_ALL,	/* the sum of all */
+	TENANT_ROOT,	/* root, and outside of control groups: without a limit of its own */
+	TENANT_UNKNOWN, /* processes that user space has not seen, and owners without a number */
+	TENANT_FIRST,
+	MAX_TENANTS = 128,
 };
 
-/* To whom a process belongs: two numbers from enum share, each with a limit. */
+/* To whom a process belongs: two numbers from enum tenant, each with a limit. */
 struct owner {
 	u32 user;
 	u32 group;
 };
 
-/* Places of the shared maps. */
+/* Entries of the maps that have limits by tenant. */
 enum places {
 	PLACES_THREADS = 4096,
 	PLACES_PAIRS = 2048,
@@ -350,8 +350,8 @@ GO_TYPE(functions, struct called, called);
 GO_TYPE(functions, struct pair_key, pairKey);
 GO_TYPE(functions, struct pair, pairCount);
 GO_VALUES(functions, enum pair_kind, );
-GO_VALUES(functions, enum shared, );
-GO_VALUES(functions, enum share, );
+GO_VALUES(functions, enum limited, );
+GO_VALUES(functions, enum tenant, );
 GO_TYPE(functions, struct owner, owner);
 GO_TYPE(crossing, struct crossed_key, Key);
 GO_TYPE(crossing, struct thread_crossings, Entry);

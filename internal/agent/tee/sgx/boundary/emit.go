@@ -50,7 +50,7 @@ func (b *Backend) emitFile(file *window.File, emit func(prometheus.Metric)) {
 	if len(file.Sites) == 0 {
 		return
 	}
-	emit(f.Share.Value(file.Share(), file.Name, file.Runtime))
+	emit(f.Sampled.Value(file.DutyCycle(), file.Name, file.Runtime))
 	if d, ok := file.Deviation(); ok {
 		emit(f.Deviation.Value(d, file.Name, file.Runtime))
 	}

@@ -7,7 +7,7 @@
 #ifndef TEESCOPE_BOUNDARY_PAIRS_H
 #define TEESCOPE_BOUNDARY_PAIRS_H
 
-#include "shares.h"
+#include "tenants.h"
 
 /* Preallocated, because before 6.2 perf_event programs must not allocate. */
 struct {
@@ -43,7 +43,7 @@ static __always_inline void thread_crosses(u32 tgid, u32 by, u64 enters, u64 res
 
 	key.start = BPF_CORE_READ(task, start_boottime);
 	n = bpf_map_lookup_elem(&crossed_threads, &key);
-	if (!n && take_place(SHARED_THREADS, PLACES_THREADS, tgid)) {
+	if (!n && take_place(LIMITED_THREADS, PLACES_THREADS, tgid)) {
 		bpf_map_update_elem(&crossed_threads, &key, &new, BPF_NOEXIST);
 		n = bpf_map_lookup_elem(&crossed_threads, &key);
 	}
@@ -63,7 +63,7 @@ static __noinline void pair(u32 tgid, u32 kind, struct called *from, struct call
 	struct pair_key key = {.tgid = tgid, .kind = kind, .from = *from, .to = *to};
 	struct pair *n = bpf_map_lookup_elem(&pairs, &key);
 
-	if (!n && take_place(SHARED_PAIRS, PLACES_PAIRS, tgid)) {
+	if (!n && take_place(LIMITED_PAIRS, PLACES_PAIRS, tgid)) {
 		bpf_map_update_elem(&pairs, &key, &no_pair, BPF_NOEXIST);
 		n = bpf_map_lookup_elem(&pairs, &key);
 	}
@@ -96,7 +96,7 @@ static __always_inline struct thread_calls *follow(u32 tgid, bool create)
 	t = bpf_map_lookup_elem(&following, &key);
 	if (t || !create)
 		return t;
-	if (take_place(SHARED_FOLLOWING, PLACES_FOLLOWING, tgid)) {
+	if (take_place(LIMITED_FOLLOWING, PLACES_FOLLOWING, tgid)) {
 		bpf_map_update_elem(&following, &key, &no_calls, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&following, &key);
 	}

@@ -94,8 +94,8 @@ func TestEventsCountTheSame(t *testing.T) {
 	o := options(modeOn, 0)
 	o.events = true
 	b := startWith(t, o)
-	if keeps := b.Keeps(); len(keeps) != 1 || keeps[0] != "cap_perfmon" {
-		t.Errorf("capabilities kept: %v", keeps)
+	if capabilities := b.Capabilities(); len(capabilities) != 1 || capabilities[0] != "cap_perfmon" {
+		t.Errorf("capabilities after the start: %v", capabilities)
 	}
 	app := ready(t, b, sdkApp(t, "sdk-events"))
 	before := scrape(t, b)

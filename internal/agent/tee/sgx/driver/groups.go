@@ -31,10 +31,10 @@ func (o *owner) Moved() bool {
 }
 
 // AddTo implements attribution.Member.
-func (o *owner) AddTo(kept *counts) { kept.add(&o.counts) }
+func (o *owner) AddTo(ended *counts) { ended.add(&o.counts) }
 
 // SubtractFrom implements attribution.Member.
-func (o *owner) SubtractFrom(kept *counts) { kept.subtract(&o.counts) }
+func (o *owner) SubtractFrom(ended *counts) { ended.subtract(&o.counts) }
 
 // owners keeps the user side of all groups in step with the kernel side.
 type owners struct {

@@ -66,8 +66,8 @@ func truth(t *testing.T) map[string]uint64 {
 	return stats
 }
 
-// settled waits until the driver has freed the pages of an enclave.
-func settled(t *testing.T, free uint64) map[string]uint64 {
+// waitFreed waits until the driver has freed the pages of an enclave.
+func waitFreed(t *testing.T, free uint64) map[string]uint64 {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if stats := truth(t); stats["free"] == free {
@@ -94,7 +94,7 @@ func TestEveryWayCountsExactly(t *testing.T) {
 			if out, err := exec.Command("paging", "-mib", "4", "-working", "4", "-count", "1").CombinedOutput(); err != nil {
 				t.Fatalf("paging: %v\n%s", err, out)
 			}
-			after, all := settled(t, before["free"]), k.sum()
+			after, all := waitFreed(t, before["free"]), k.sum()
 			for stat, got := range map[string]uint64{
 				"ecreate": all.Count[nCreated], "eadd": all.Count[nAdded], "eextend": 16 * all.Count[nMeasured], "einit": all.Count[nInitialized],
 				"epa": all.Total[nVersionArrays], "eblock": all.Total[nWritten], "etrack": all.Total[nETRACKCalls], "ewb": all.Count[nEvicted],
@@ -122,7 +122,7 @@ func TestLoadsAreSeenWhereTheyAreListed(t *testing.T) {
 	if out, err := exec.Command("paging", "-mib", "4", "-working", "4", "-count", "1").CombinedOutput(); err != nil {
 		t.Fatalf("paging: %v\n%s", err, out)
 	}
-	after := settled(t, before["free"])
+	after := waitFreed(t, before["free"])
 	secs := after["ewb"] - before["ewb"] - (after["eblock"] - before["eblock"])
 	if got, want := k.sum().Count[nLoadedBack], after["eldu"]-before["eldu"]; got > want || got < want-secs || got == 0 {
 		t.Errorf("%d pages were seen to be loaded back, want %d but %d SECS", got, want, secs)

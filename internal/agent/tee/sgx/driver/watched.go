@@ -65,7 +65,7 @@ func newWatched() watched {
 			fromDriver, "leaf", "result"),
 		difference: gauge("sgx_count_difference_pages", "pages",
 			"Pages by the SGX driver's own records less the pages that follow from what was counted, by what: allocated (in use, since the agent started) and evicted (of running enclaves that it has seen start). "+
-				"0 at rest, and a few while enclaves page. A growing difference means that the kernel's compiler has inlined functions of the driver, so the counts are too low.",
+				"0 while nothing pages, and a few while enclaves page. A growing difference means that the kernel's compiler has inlined functions of the driver, so the counts are too low.",
 			"sgx_nr_free_pages; struct sgx_encl", "what"),
 		moved: gauge("sgx_epc_read_moved_pages", "pages",
 			"Pages that were allocated or freed while the states of sgx_epc_pages were read. The sum of the states may differ from the size of the enclave page cache by this number, and by the pages that the driver is evicting (up to 16 on each processor). The pages of virtual machines (vepc) are counted separately, and may differ by more.",

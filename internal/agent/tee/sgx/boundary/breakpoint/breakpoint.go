@@ -311,7 +311,7 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 	for _, tgid := range ended {
 		err = errors.Join(err, b.forget(tgid))
 	}
-	b.settle(weight)
+	b.addVariances(weight)
 	return err
 }
 
@@ -368,15 +368,15 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 	}
 }
 
-// settle adds the variances of the AEXs that were counted in a window.
-func (b *Breakpoints) settle(weight float64) {
+// addVariances adds the variances of the AEXs that were counted in a window.
+func (b *Breakpoints) addVariances(weight float64) {
 	if b.file.Exact() {
 		b.spreads = spreads{}
 		return
 	}
 	known := b.Known
 	known[count.Other] = true
-	b.spreads.settle(b.Processes.Now(), weight, func(w *count.Workload, variance count.Causes[float64]) {
+	b.spreads.endCycle(b.Processes.Now(), weight, func(w *count.Workload, variance count.Causes[float64]) {
 		b.Families.Spread(w, variance, known, b.file.Source(b.source))
 	})
 }

@@ -191,8 +191,8 @@ func TestAProcessWithTheNumberOfAnEndedOneBeginsAtZero(t *testing.T) {
 	}
 }
 
-// A tenant takes only its share of the breakpoints, and one that cannot be set takes none.
-func TestBreakpointsAreShared(t *testing.T) {
+// A tenant takes only its quota of the breakpoints, and one that cannot be set takes none.
+func TestBreakpointsAreLimitedByTenant(t *testing.T) {
 	b := &Breakpoints{places: tenant.NewQuota(2)}
 	noThread := 1 << 30
 	for range 5 {
@@ -203,7 +203,7 @@ func TestBreakpointsAreShared(t *testing.T) {
 	if err := b.places.Take(tenant.Tenant{User: 1, Group: "/a"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.setPoint(tenant.Tenant{User: 1, Group: "/a"}, noThread, 4096); !errors.Is(err, tenant.ErrShare) {
+	if _, err := b.setPoint(tenant.Tenant{User: 1, Group: "/a"}, noThread, 4096); !errors.Is(err, tenant.ErrQuota) {
 		t.Error(err)
 	}
 }

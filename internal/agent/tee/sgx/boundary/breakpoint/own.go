@@ -48,8 +48,8 @@ type Search struct {
 	now   func() time.Time
 	files map[version]*searched
 	left  int64                   // bytes that may be read until the next scan
-	share int64                   // of a tenant in each scan
-	debts map[tenant.Tenant]int64 // what these have read, less their shares since
+	quota int64                   // of a tenant in each scan
+	debts map[tenant.Tenant]int64 // what these have read, less their quotas since
 }
 
 // version identifies the content of a file: the time of its last change cannot be set back.
@@ -69,7 +69,7 @@ type searched struct {
 
 // NewSearch returns a search that remembers nothing.
 func NewSearch(from host.Processes, now func() time.Time) *Search {
-	return &Search{Places: tenant.NewQuota(maxFiles), from: from, now: now, files: map[version]*searched{}, left: maxSearch, share: maxTenant, debts: map[tenant.Tenant]int64{}}
+	return &Search{Places: tenant.NewQuota(maxFiles), from: from, now: now, files: map[version]*searched{}, left: maxSearch, quota: maxTenant, debts: map[tenant.Tenant]int64{}}
 }
 
 // Find returns the ENCLUs in all files that a process executes.
@@ -90,7 +90,7 @@ func (s *Search) Find(tgid uint32) (Found, error) {
 		name := path.Base(part.name)
 		of, err := s.file(tgid, files[part][0])
 		switch {
-		case isAny(err, errLater, tenant.ErrFull, tenant.ErrShare):
+		case isAny(err, errLater, tenant.ErrFull, tenant.ErrQuota):
 			return Found{}, err
 		case ofReading(err): // the rest may be slow too, and the file would be read again before it
 			return Found{}, fmt.Errorf("searching %s for ENCLU: %w", text.Label(name), err)
@@ -98,7 +98,7 @@ func (s *Search) Find(tgid uint32) (Found, error) {
 			found.Missing = fmt.Errorf("%s is not searched for ENCLU: %w", text.Label(name), err)
 			continue
 		case of.Uncertain > 0:
-			found.Missing = fmt.Errorf("%s: %d places may be ENCLU or data and are left out", text.Label(name), of.Uncertain)
+			found.Missing = fmt.Errorf("%s: %d occurrences may be ENCLU or data and are left out", text.Label(name), of.Uncertain)
 		}
 		for _, m := range files[part] {
 			for _, offset := range of.Offsets {
@@ -174,7 +174,7 @@ func (s *Search) version(tgid uint32, f *os.File) (version, error) {
 // search searches a file. The search of a large or slow file uses up what later scans may read, and what its tenant may.
 func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) {
 	owner := s.from.Reads.Tenant(int(tgid))
-	if s.left <= 0 || s.debts[owner] >= s.share {
+	if s.left <= 0 || s.debts[owner] >= s.quota {
 		return nil, errLater
 	}
 	if err := s.Places.Take(owner); err != nil {
@@ -248,7 +248,7 @@ func (l *limited) ReadAt(into []byte, offset int64) (int, error) {
 func (s *Search) tidy() {
 	s.left = min(maxSearch, s.left+maxSearch)
 	for owner, debt := range s.debts {
-		if s.debts[owner] = debt - s.share; s.debts[owner] <= 0 {
+		if s.debts[owner] = debt - s.quota; s.debts[owner] <= 0 {
 			delete(s.debts, owner)
 		}
 	}

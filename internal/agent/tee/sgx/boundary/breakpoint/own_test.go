@@ -19,7 +19,7 @@ func searching(t *testing.T) (s *Search, pid uint32, now *time.Time) {
 	t.Helper()
 	at := time.Unix(1000, 0)
 	s = NewSearch(host.New("/proc", "/sys/fs/cgroup", nil), func() time.Time { return at })
-	s.left, s.share = 1<<40, 1<<40 // a test program may be large
+	s.left, s.quota = 1<<40, 1<<40 // a test program may be large
 	return s, uint32(os.Getpid()), &at
 }
 

@@ -43,12 +43,12 @@ type spread struct {
 	counts        bool // the workload has breakpoints in this cycle
 }
 
-// settle ends a cycle and returns the variance of its estimates. An AEX that was seen stands for weight, and passed is the time
+// endCycle ends a cycle and returns the variance of its estimates. An AEX that was seen stands for weight, and passed is the time
 // since the last cycle ended. The positions of windows are independent, so with a steady load half the squared difference of two
 // neighbours is the variance of one. With another load it is more.
 //
 // Their product is the square of the mean, as far as that is not by chance.
-func (s *spread) settle(weight float64, passed time.Duration) (variance count.Causes[float64]) {
+func (s *spread) endCycle(weight float64, passed time.Duration) (variance count.Causes[float64]) {
 	rare := rareAEXs * weight * weight * min(1, passed.Seconds()/rareOver.Seconds())
 	keeps := 1 - min(1, passed.Seconds()/clusterOver.Seconds())
 	s.windows = s.windows*keeps + 1
@@ -80,7 +80,7 @@ func (s *spread) cluster(cause int, seen, keeps float64) float64 {
 // spreads are those of all workloads, while AEXs are sampled.
 type spreads struct {
 	of      map[*count.Workload]*spread
-	settled time.Time
+	lastEnd time.Time
 }
 
 // add adds estimates to this cycle.
@@ -99,15 +99,15 @@ func (s *spreads) add(w *count.Workload, n count.Causes[float64]) {
 	}
 }
 
-// settle ends a cycle of all workloads, and forgets those without breakpoints.
-func (s *spreads) settle(now time.Time, weight float64, add func(*count.Workload, count.Causes[float64])) {
-	passed := now.Sub(s.settled)
-	s.settled = now
+// endCycle ends a cycle of all workloads, and forgets those without breakpoints.
+func (s *spreads) endCycle(now time.Time, weight float64, add func(*count.Workload, count.Causes[float64])) {
+	passed := now.Sub(s.lastEnd)
+	s.lastEnd = now
 	for w, one := range s.of {
 		if !one.counts {
 			delete(s.of, w)
 			continue
 		}
-		add(w, one.settle(weight, passed))
+		add(w, one.endCycle(weight, passed))
 	}
 }

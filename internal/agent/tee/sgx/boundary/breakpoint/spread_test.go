@@ -89,7 +89,7 @@ func TestTheIntervalOfAEXsHolds(t *testing.T) {
 					weight := (tt.cycle + window) / window
 					one.now[count.Timer] = float64(end-begin) * weight
 					estimate += one.now[count.Timer]
-					variance += one.settle(weight, time.Duration(tt.cycle*float64(time.Second)))[count.Timer]
+					variance += one.endCycle(weight, time.Duration(tt.cycle*float64(time.Second)))[count.Timer]
 				}
 				if minute < first {
 					continue
@@ -118,10 +118,10 @@ func TestSpreadsOfWorkloadsEnd(t *testing.T) {
 	s.add(w, count.Causes[float64]{count.Timer: 20}) // another process of it
 	s.add(other, count.Causes[float64]{})
 	none := func(*count.Workload, count.Causes[float64]) {}
-	s.settle(now, 10, none)
+	s.endCycle(now, 10, none)
 	s.add(w, count.Causes[float64]{count.Timer: 60})
 	got := map[*count.Workload]count.Causes[float64]{}
-	s.settle(now.Add(6*time.Second), 10, func(w *count.Workload, v count.Causes[float64]) { got[w] = v })
+	s.endCycle(now.Add(6*time.Second), 10, func(w *count.Workload, v count.Causes[float64]) { got[w] = v })
 	want := few*20*20/2 + cutOff(10)*40*60 + 2*10*10/10
 	if len(got) != 1 || math.Abs(got[w][count.Timer]-want) > 1e-9 || got[w][count.Device] != 20 || len(s.of) != 1 {
 		t.Errorf("variances %v of %d workloads, want %v for the timer and 20 for devices", got, len(s.of), want)

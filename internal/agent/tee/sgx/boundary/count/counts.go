@@ -45,13 +45,13 @@ type Counts struct {
 
 // Add adds to a counter of a workload.
 func Add(w *Workload, n float64, family *metric.Desc, labels ...string) {
-	w.Kept.add(series{family: family}, n, labels)
+	w.Data.add(series{family: family}, n, labels)
 }
 
 // AddOlder adds a value that may be older than the agent's knowledge of the workload, such as one that the workload counts
 // itself. So the time from which the counter counts is unknown.
 func AddOlder(w *Workload, n float64, family *metric.Desc, labels ...string) {
-	w.Kept.add(series{family: family, older: true}, n, labels)
+	w.Data.add(series{family: family, older: true}, n, labels)
 }
 
 func (c *Counts) add(s series, n float64, labels []string) {
@@ -107,13 +107,13 @@ const maxTimed = 32
 
 // TimesOf returns the histogram of a workload's calls of one function.
 func TimesOf(w *Workload, family *metric.Desc, call, source string) *Times {
-	if w.Kept.times == nil {
-		w.Kept.times = map[histogram]*Times{}
+	if w.Data.times == nil {
+		w.Data.times = map[histogram]*Times{}
 	}
 	h := histogram{family, call, source}
-	if w.Kept.times[h] == nil {
+	if w.Data.times[h] == nil {
 		n := 0
-		for other := range w.Kept.times {
+		for other := range w.Data.times {
 			if other.family == family {
 				n++
 			}
@@ -122,10 +122,10 @@ func TimesOf(w *Workload, family *metric.Desc, call, source string) *Times {
 			h.call = "other"
 		}
 	}
-	if w.Kept.times[h] == nil {
-		w.Kept.times[h] = &Times{}
+	if w.Data.times[h] == nil {
+		w.Data.times[h] = &Times{}
 	}
-	return w.Kept.times[h]
+	return w.Data.times[h]
 }
 
 // Buckets is the number of buckets of durations. The first is for less than 1.024 us, each further one for twice
@@ -167,7 +167,7 @@ func (s *Times) histogram(began time.Time, of *metric.Desc, labels ...string) pr
 func Emit(r *Registry, emit func(prometheus.Metric)) {
 	r.Each(func(w *Workload) {
 		own := []string{w.Name, w.Container, w.Pod, w.Namespace}
-		for s, n := range w.Kept.calls {
+		for s, n := range w.Data.calls {
 			labels := append(slices.Clone(own), s.labels[:]...)
 			began := w.Began
 			if s.older {
@@ -175,7 +175,7 @@ func Emit(r *Registry, emit func(prometheus.Metric)) {
 			}
 			emit(s.family.Since(began, n, labels[:len(s.family.Labels)]...))
 		}
-		for h, t := range w.Kept.times {
+		for h, t := range w.Data.times {
 			emit(t.histogram(w.Began, h.family, append(slices.Clone(own), h.call, h.source)...))
 		}
 	})

@@ -42,7 +42,7 @@ func TestUnknownCausesAreAbsent(t *testing.T) {
 	f.Leave(w, n, Causes[bool]{PageFault: true, Timer: true}, "interrupts")
 	f.Leave(w, n, Causes[bool]{PageFault: true, Timer: true}, "interrupts")
 	got := map[string]float64{}
-	for s, n := range w.Kept.calls {
+	for s, n := range w.Data.calls {
 		got[s.labels[0]] = n
 	}
 	if want := map[string]float64{"page_fault": 6, "timer": 0}; !maps.Equal(got, want) {

@@ -13,11 +13,11 @@ var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 
 // Families are all families that the backend can emit.
 type Families struct {
-	Transitions, ECalls, OCalls, Signals, AEX   *metric.Desc
-	AEXVariance                                 *metric.Desc
-	ECallTime, OCallTime, Estimated             *metric.Desc
-	Probed, Share, Deviation, Hits, Timed, Lost *metric.Desc
-	Cost, Refused                               *metric.Desc
+	Transitions, ECalls, OCalls, Signals, AEX     *metric.Desc
+	AEXVariance                                   *metric.Desc
+	ECallTime, OCallTime, Estimated               *metric.Desc
+	Probed, Sampled, Deviation, Hits, Timed, Lost *metric.Desc
+	Cost, Refused                                 *metric.Desc
 }
 
 const fromRuntimes = "uprobes on functions of the untrusted runtime; Gramine's thread control blocks"
@@ -83,7 +83,7 @@ func NewFamilies() *Families {
 				"The files vdso and enclu stand for the breakpoints in the vDSO and in the code of runtimes.",
 			Origin: "the agent",
 		}),
-		Share: metric.New(metric.Desc{
+		Sampled: metric.New(metric.Desc{
 			Name: "teescope_transition_sampled_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: file, Source: metric.Agent,
 			Help:   "Share of the time in which the functions of a file are probed. 1 means that every call is counted.",
 			Origin: "the agent",
@@ -127,5 +127,5 @@ func NewFamilies() *Families {
 
 // All returns the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
-	return []*metric.Desc{f.Transitions, f.AEX, f.AEXVariance, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
+	return []*metric.Desc{f.Transitions, f.AEX, f.AEXVariance, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Sampled, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
 }

@@ -27,13 +27,13 @@ const (
 // ErrTooMuchCode means that a file has more code than the caller reads.
 var ErrTooMuchCode = errors.New("the file has too much code to search for ENCLU")
 
-// ENCLUs are the places in a file that have the bytes of ENCLU.
+// ENCLUs are the offsets in a file that have the bytes of ENCLU.
 type ENCLUs struct {
 	Offsets   []uint64 // in the file, of those that are this instruction
-	Uncertain int      // places of which it is not certain
+	Uncertain int      // occurrences of which it is not certain
 }
 
-// verdict is what is known of a place: whether an instruction begins there.
+// verdict is what is known of an occurrence: whether an instruction begins there.
 type verdict uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	isNot           // decoding passes over it, or it is data
 )
 
-// occurrence is a place with the bytes of ENCLU.
+// occurrence is an offset with the bytes of ENCLU.
 type occurrence struct {
 	address, offset uint64
 	before          uint64 // bytes of its segment before it

@@ -67,7 +67,7 @@ func TestOnlyInstructionsAreFound(t *testing.T) {
 }
 
 // Bytes behind code that nothing decodes are left out.
-func TestPlacesThatNoDecodingReachesAreLeftOut(t *testing.T) {
+func TestOccurrencesThatNoDecodingReachesAreLeftOut(t *testing.T) {
 	data := bytes.Repeat([]byte{0x06}, 4096) // no instruction in 64-bit code
 	copy(data[3000:], ENCLU)
 	p := &Program{file: bytes.NewReader(data), segments: []elf.Prog64{{
@@ -102,8 +102,8 @@ func TestEveryOccurrenceIsFoundOnce(t *testing.T) {
 }
 
 // Limits of TestVoteIsThatOfObjdump. In 11 compiled programs of Debian 12 the vote finds 99.8 % to 100 % of the instructions,
-// and takes no place within one for an instruction. Decoding from one address finds 76 % to 83 %. If one of the nearest
-// addresses suffices, 28 % to 30 % of the places within are taken too. So the limits hold for any version of a program, and
+// and takes no offset within one for an instruction. Decoding from one address finds 76 % to 83 %. If one of the nearest
+// addresses suffices, 28 % to 30 % of the offsets within are taken too. So the limits hold for any version of a program, and
 // not for worse decisions, which the test tries.
 const (
 	leastFound = 0.92
@@ -137,18 +137,18 @@ func TestVoteIsThatOfObjdump(t *testing.T) {
 		},
 	} {
 		found, wrong := agreement(t, p, starts, decide)
-		t.Logf("%s: %.4f of the instructions are found, and %.4f of the places within instructions", name, found, wrong)
+		t.Logf("%s: %.4f of the instructions are found, and %.4f of the offsets within instructions", name, found, wrong)
 		if good := found >= leastFound && wrong <= mostWrong; good != (name == "vote") {
 			t.Errorf("%s is within the limits: %t", name, good)
 		}
 	}
 }
 
-// agreement returns the fraction of instructions that a decision finds, and the fraction of places within instructions
+// agreement returns the fraction of instructions that a decision finds, and the fraction of offsets within instructions
 // that it takes for instructions.
 func agreement(t *testing.T, p *Program, starts []uint64, decide func([]byte) verdict) (found, wrong float64) {
 	t.Helper()
-	var of, taken [2]float64 // starts of instructions, and places within them
+	var of, taken [2]float64 // starts of instructions, and offsets within them
 	for i := 1000; i+1 < len(starts); i += 293 {
 		for within, address := range []uint64{starts[i], starts[i] + 1} {
 			offset, ok := p.Offset(address, elf.PF_X)

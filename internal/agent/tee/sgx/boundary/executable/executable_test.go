@@ -16,7 +16,7 @@ import (
 )
 
 // sites.c has one function for each kind of first instruction. Its name is the expected result.
-func TestPlacesOfRealCode(t *testing.T) {
+func TestProbePointsOfRealCode(t *testing.T) {
 	path := boundarytest.Build(t, filepath.Join(t.TempDir(), "sites"), boundarytest.Source("sites.c"))
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestPlacesOfRealCode(t *testing.T) {
 	seen := 0
 	err = p.Functions(func(fn Function) {
 		kind, _, _ := strings.Cut(fn.Name, "_")
-		where, err := p.Place(fn.Address)
+		where, err := p.ProbePoint(fn.Address)
 		switch kind {
 		case "refused":
 			if err == nil {

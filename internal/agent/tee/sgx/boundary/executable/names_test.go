@@ -127,14 +127,14 @@ func FuzzNames(f *testing.F) {
 				}
 			}
 			if len(found.Offsets)+found.Uncertain > maxENCLUs {
-				t.Errorf("%d places", len(found.Offsets))
+				t.Errorf("%d offsets", len(found.Offsets))
 			}
 		}
 		if is, err := p.Begins(address); err == nil && len(is) > 0 && address >= uint64(len(data))+1<<62 {
 			t.Errorf("an instruction begins at %#x", address)
 		}
-		if places, err := p.USDT("p", "n"); err == nil {
-			for _, u := range places {
+		if sites, err := p.USDT("p", "n"); err == nil {
+			for _, u := range sites {
 				if u.Offset >= uint64(len(data)) || data[u.Offset] != nop || u.Semaphore != 0 && u.Semaphore >= uint64(len(data)) {
 					t.Errorf("%+v is not in the file", u)
 				}

@@ -17,14 +17,14 @@ const (
 	maxUSDTSites = 64      // of one probe: compilers copy a probe with its function
 )
 
-// USDT is a place in a file at which a USDT probe (sys/sdt.h) is.
+// USDT is an offset in a file at which a USDT probe (sys/sdt.h) is.
 type USDT struct {
 	Offset    uint64 // of the instruction, in the file
 	Semaphore uint64 // offset in the file of the counter that switches the probe on; 0 if it is always on
 	Arguments string // as the compiler wrote them: "-4@%edi 8@16(%rsp)"
 }
 
-// USDT returns the places of a probe.
+// USDT returns the sites of a probe.
 func (p *Program) USDT(provider, name string) ([]USDT, error) {
 	base, notes, err := p.usdtNotes()
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Program) USDT(provider, name string) ([]USDT, error) {
 			continue
 		}
 		if all = append(all, u); len(all) > maxUSDTSites {
-			return nil, fmt.Errorf("the USDT probe %s:%s is at more than %d places", provider, name, maxUSDTSites)
+			return nil, fmt.Errorf("the USDT probe %s:%s is at more than %d sites", provider, name, maxUSDTSites)
 		}
 	}
 	return all, nil

@@ -76,7 +76,7 @@ func TestUSDTNotesAreReadOnce(t *testing.T) {
 	}
 }
 
-// usdt.c has a probe at two places and one with a semaphore.
+// usdt.c has a probe at two sites and one with a semaphore.
 func TestUSDTOfARealProgram(t *testing.T) {
 	p, data := open(t, boundarytest.Build(t, filepath.Join(t.TempDir(), "usdt"), "-O2", boundarytest.Source("usdt.c")))
 	step, err := p.USDT("app", "step")

@@ -32,7 +32,7 @@ func measureStepping(call *bpf.UserProbe) (uint8, error) {
 	if err != nil {
 		return assumedStepping, fmt.Errorf("reading this program: %w", err)
 	}
-	where, err := p.Place(window.Address())
+	where, err := p.ProbePoint(window.Address())
 	const ret = 0xc3
 	if code, ok := p.Bytes(window.Address(), 1); err != nil || !ok || code[0] != ret {
 		return assumedStepping, window.ErrNotMeasurable

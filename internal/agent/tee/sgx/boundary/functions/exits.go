@@ -40,7 +40,7 @@ func (f *Functions) readNamed(ending *window.File, weight float64) error {
 	if ending.Exact() { // these exits have their names
 		for p := range f.Processes.All() {
 			if p.Files[ending] {
-				p.Workload.Kept.Exits = 0
+				p.Workload.Data.Exits = 0
 			}
 		}
 	}
@@ -54,10 +54,10 @@ func (f *Functions) divide(owner *count.Workload, calls map[string]float64, weig
 		sum += n
 	}
 	factor := 1.0
-	if exits := owner.Kept.Exits; exits >= sum/weight && !f.partlyExact(owner) {
+	if exits := owner.Data.Exits; exits >= sum/weight && !f.partlyExact(owner) {
 		factor, source = exits/sum, scaled
 	}
-	owner.Kept.Exits = 0
+	owner.Data.Exits = 0
 	for name, n := range calls {
 		count.Add(owner, n*factor, f.Families.OCalls, name, "normal", source)
 	}

@@ -58,7 +58,7 @@ func (f *file) probe() error {
 
 // addSite adds a site to the file. Attach attaches its probe.
 func (f *file) addSite(r *runtime, address uint64, s spot) error {
-	where, err := f.Program.Place(address)
+	where, err := f.Program.ProbePoint(address)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}

@@ -35,21 +35,21 @@ const (
 	pairCall      = 4
 )
 
-// The values of enum shared.
+// The values of enum limited.
 const (
-	sharedThreads   = 0
-	sharedPairs     = 1
-	sharedFollowing = 2
-	shared          = 3
+	limitedThreads   = 0
+	limitedPairs     = 1
+	limitedFollowing = 2
+	limited          = 3
 )
 
-// The values of enum share.
+// The values of enum tenant.
 const (
-	shareAll     = 0
-	shareRoot    = 1
-	shareUnknown = 2
-	shareFirst   = 3
-	shares       = 128
+	tenantAll     = 0
+	tenantRoot    = 1
+	tenantUnknown = 2
+	tenantFirst   = 3
+	maxTenants    = 128
 )
 
 // callKey mirrors struct call_key.

@@ -77,7 +77,7 @@ func references(p *executable.Program, to uint64) ([]uint64, error) {
 			}
 			found = appendReferences(found, buffer[:n], address+uint64(at), to)
 			if len(found) > maxReferences {
-				return fmt.Errorf("the OCALL table at %#x is used in more than %d places", to, maxReferences)
+				return fmt.Errorf("the OCALL table at %#x is used in more than %d instructions", to, maxReferences)
 			}
 		}
 		return nil

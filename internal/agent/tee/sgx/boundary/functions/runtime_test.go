@@ -26,13 +26,13 @@ func hostile(_ *testing.T, data []byte) {
 	for _, r := range []*runtime{sdk, openEnclave, occlum, gramine} {
 		spots, _, _ := r.find(p)
 		for address := range spots {
-			_, _ = p.Place(address)
+			_, _ = p.ProbePoint(address)
 		}
 	}
 	for _, address := range []uint64{0, 0x1000, 0x4000, math.MaxUint64 - 8} {
 		_, _ = ocallTable(p, address)
 		_, _ = ecallNames(p, address)
-		_, _ = p.Place(address)
+		_, _ = p.ProbePoint(address)
 	}
 }
 

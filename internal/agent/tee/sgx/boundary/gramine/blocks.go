@@ -72,9 +72,9 @@ func blocksOf(known *block, s *seen) []*block {
 	return all
 }
 
-// settle adds what a pass has seen at one address to the counts of a workload. It returns the block to remember,
+// add adds what a pass has seen at one address to the counts of a workload. It returns the block to remember,
 // which may be nil. now is when the pass began.
-func (g *Counters) settle(owner *count.Workload, known *block, s *seen, now uint64) *block {
+func (g *Counters) add(owner *count.Workload, known *block, s *seen, now uint64) *block {
 	all := blocksOf(known, s)
 	for i, b := range all {
 		readings := slices.DeleteFunc(slices.Clone(s.readings), func(r reading) bool {

@@ -118,7 +118,7 @@ func (g *Counters) Probe(file *window.File) error {
 }
 
 func (g *Counters) attach(file *window.File, probe *bpf.UserProbe, address uint64, what string) error {
-	where, err := file.Program.Place(address)
+	where, err := file.Program.ProbePoint(address)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -194,12 +194,12 @@ func (g *Counters) Read() error {
 	g.addEnded(pass, ended)
 	g.addRunning(pass, live)
 	for at, s := range pass {
-		g.settleAt(at, s, now)
+		g.addAt(at, s, now)
 	}
 	for tgid, s := range g.processes {
 		for gs := range s.blocks {
 			if at := (blockKey{TGID: tgid, GS: gs}); pass[at] == nil {
-				g.settleAt(at, &seen{}, now)
+				g.addAt(at, &seen{}, now)
 			}
 		}
 	}
@@ -253,18 +253,18 @@ func (g *Counters) addRunning(pass map[blockKey]*seen, live []liveThread) {
 	}
 }
 
-// settleAt adds what a pass has seen at one address.
-func (g *Counters) settleAt(at blockKey, s *seen, now uint64) {
+// addAt adds what a pass has seen at one address.
+func (g *Counters) addAt(at blockKey, s *seen, now uint64) {
 	of, owner := g.processes[at.TGID], g.Processes.Owner(g.Processes.Known(at.TGID))
 	old := func(s span) bool { return s.start < g.before }
 	g.grown = [counters]uint64{}
-	if b := g.settle(owner, of.blocks[at.GS], s, now); b != nil {
+	if b := g.add(owner, of.blocks[at.GS], s, now); b != nil {
 		of.blocks[at.GS] = b
 	} else {
 		delete(of.blocks, at.GS)
 	}
 	if of.read || !slices.ContainsFunc(s.spans, old) { // otherwise its exits may be from before OCALLs were probed
-		owner.Kept.Exits += float64(g.grown[eexits]) // Gramine counts exits for OCALLs only
+		owner.Data.Exits += float64(g.grown[eexits]) // Gramine counts exits for OCALLs only
 	}
 	for i, n := range g.grown {
 		of.sum[i] += n

@@ -19,8 +19,8 @@ func hostile(_ *testing.T, data []byte) {
 		return
 	}
 	if of, err := functionsOf(p); err == nil {
-		_, _ = p.Place(of.start)
-		_, _ = p.Place(of.end)
+		_, _ = p.ProbePoint(of.start)
+		_, _ = p.ProbePoint(of.end)
 	}
 	_, _ = findLayout(p)
 }

@@ -161,8 +161,8 @@ func (f *File) Exact() bool { return f.sampler.exact }
 // InWindow reports whether calls wait for the end of a window to be counted.
 func (f *File) InWindow() bool { return !f.sampler.exact && f.sampler.open }
 
-// Share returns the fraction of time in which the probes are attached.
-func (f *File) Share() float64 { return f.sampler.share }
+// DutyCycle returns the fraction of time in which the probes are attached.
+func (f *File) DutyCycle() float64 { return f.sampler.dutyCycle }
 
 // Deviation returns the relative standard error of the sampled counts. It returns false if that is not known yet.
 func (f *File) Deviation() (float64, bool) { return f.sampler.deviation() }
@@ -300,7 +300,7 @@ func (s *Files) Due(before time.Time) time.Time {
 	return before
 }
 
-// budget returns the budget of one file, in hits a second. 0 means no limit. All files share the machine's budget
+// budget returns the budget of one file, in hits a second. 0 means no limit. The budget of the machine is divided among all files
 // equally.
 func (s *Files) budget() float64 { return s.Budget / float64(max(1, len(s.byID))) }
 

@@ -24,7 +24,7 @@ func TestOneOwnerLeavesPlacesForOthers(t *testing.T) {
 	for inode := range uint64(maxFiles) {
 		if err := add(greedy, inode); err == nil {
 			n++
-		} else if !errors.Is(err, tenant.ErrShare) {
+		} else if !errors.Is(err, tenant.ErrQuota) {
 			t.Fatal(err)
 		}
 	}

@@ -55,7 +55,7 @@ type sampler struct {
 	seen           float64   // hits that the cycle stands for
 	detaching      time.Duration
 	rate           float64 // hits a second, averaged
-	share          float64 // the duty cycle
+	dutyCycle      float64 // the fraction of time in which they are attached
 	saved          float64 // hits that may be made now, at most the budget of a second
 	cost, began    uint64  // counters of hits: at the last step, at the opening
 	lastStep       time.Time
@@ -65,7 +65,7 @@ type sampler struct {
 }
 
 func newSampler(now time.Time, budget float64) *sampler {
-	return &sampler{random: rand.Float64, exact: true, lastStep: now, saved: budget, share: 1, before: -1}
+	return &sampler{random: rand.Float64, exact: true, lastStep: now, saved: budget, dutyCycle: 1, before: -1}
 }
 
 // step decides by the time, the counter of hits and the budget in hits a second, where 0 means no limit.
@@ -85,7 +85,7 @@ func (s *sampler) step(now time.Time, cost uint64, budget float64) action {
 	if end := s.start.Add(s.cycle); s.done && !now.Before(end) {
 		s.finish()
 		if s.rate < calm*budget || budget == 0 {
-			s.exact, s.saved, s.share, s.before = true, budget, 1, -1
+			s.exact, s.saved, s.dutyCycle, s.before = true, budget, 1, -1
 			return attach
 		}
 		s.plan(end, now, budget)
@@ -142,8 +142,8 @@ func (s *sampler) left(end, now time.Time, cost uint64, budget float64) {
 func (s *sampler) plan(start, now time.Time, budget float64) {
 	s.missed = 0
 	s.window = max(shortestWindow, s.detaching)
-	share := min(1, budget/max(s.rate, 1))
-	s.cycle = min(longestCycle, max(2*s.window, time.Duration(float64(s.window+s.detaching)/share)))
+	part := min(1, budget/max(s.rate, 1))
+	s.cycle = min(longestCycle, max(2*s.window, time.Duration(float64(s.window+s.detaching)/part)))
 	if late := now.Sub(start); late > s.window { // the agent did not run for so long
 		start, s.missed = now, float64(late)/float64(s.cycle)
 	}
@@ -151,7 +151,7 @@ func (s *sampler) plan(start, now time.Time, budget float64) {
 	from := time.Duration(s.random()*float64(s.cycle+s.window)) - s.window
 	s.opens = start.Add(max(0, from))
 	s.closes = start.Add(min(s.cycle, from+s.window))
-	s.share = float64(s.window) / float64(s.cycle+s.window)
+	s.dutyCycle = float64(s.window) / float64(s.cycle+s.window)
 }
 
 // finish adds a cycle to the total and estimates its variance. With a steady load the rates of neighbouring

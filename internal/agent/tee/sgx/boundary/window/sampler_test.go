@@ -92,8 +92,8 @@ func TestSamplerCountsEveryCallAgainAfterABurst(t *testing.T) {
 		return 50_000*min(d, 5*time.Second).Seconds() + 1000*max(0, d-5*time.Second).Seconds()
 	}
 	estimate, _, truth := simulate(s, budget, time.Minute, calls)
-	if !s.exact || s.share != 1 {
-		t.Errorf("exact: %v with a share of %v, long after the burst", s.exact, s.share)
+	if !s.exact || s.dutyCycle != 1 {
+		t.Errorf("exact: %v with a duty cycle of %v, long after the burst", s.exact, s.dutyCycle)
 	}
 	if off := math.Abs(estimate/truth - 1); off > 0.3 {
 		t.Errorf("estimated %.0f calls, want %.0f", estimate, truth)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// Place is an address in a file at which a probe can be set.
-type Place struct {
+// ProbePoint is an address in a file at which a probe can be set.
+type ProbePoint struct {
 	Offset  uint64
 	Stepped bool // the kernel single-steps the instruction, which is expensive
 }
@@ -27,30 +27,30 @@ var ENDBR64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
 // LongestInstruction is the maximum length of an x86 instruction in bytes.
 const LongestInstruction = 15
 
-// Place returns where the probe of a function is set: at its first instruction, or at the second after an
+// ProbePoint returns where the probe of a function is set: at its first instruction, or at the second after an
 // ENDBR64. It refuses instructions that the kernel cannot or must not execute at another address.
-func (p *Program) Place(address uint64) (Place, error) {
+func (p *Program) ProbePoint(address uint64) (ProbePoint, error) {
 	offset, ok := p.Offset(address, elf.PF_X)
 	if !ok {
-		return Place{}, fmt.Errorf("the function at %#x is in no executable part of the file", address)
+		return ProbePoint{}, fmt.Errorf("the function at %#x is in no executable part of the file", address)
 	}
 	code := make([]byte, len(ENDBR64)+LongestInstruction)
 	n, err := p.file.ReadAt(code, int64(offset))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return Place{}, fmt.Errorf("reading the function at %#x: %w", address, err)
+		return ProbePoint{}, fmt.Errorf("reading the function at %#x: %w", address, err)
 	}
 	code = code[:n]
 	if bytes.HasPrefix(code, ENDBR64) {
 		code, offset = code[len(ENDBR64):], offset+uint64(len(ENDBR64))
 		if _, ok := p.Address(offset, elf.PF_X); !ok {
-			return Place{}, fmt.Errorf("the function at %#x ends after its first instruction", address)
+			return ProbePoint{}, fmt.Errorf("the function at %#x ends after its first instruction", address)
 		}
 	}
 	stepped, err := check(code)
 	if err != nil {
-		return Place{}, fmt.Errorf("the function at %#x: %w", address, err)
+		return ProbePoint{}, fmt.Errorf("the function at %#x: %w", address, err)
 	}
-	return Place{offset, stepped}, nil
+	return ProbePoint{offset, stepped}, nil
 }
 
 // Begins returns those of some addresses of code at which an instruction begins for certain, in ascending order. A probe in

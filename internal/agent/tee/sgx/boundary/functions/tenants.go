@@ -14,8 +14,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
-// tenants tell the kernel side which watched processes have the same owners, because these share its places for pairs, for crossings of
-// threads and for threads that are followed (shares.h).
+// tenants tell the kernel side which watched processes have the same owners. These together have one limit of entries for pairs, for
+// crossings of threads and for threads that are followed (tenants.h).
 type tenants struct {
 	functions *Functions
 	taken     []uint64          // of the kernel side
@@ -34,7 +34,7 @@ func (t *tenants) join(p *process.Process) error {
 		return nil
 	}
 	of := t.number(p.Owner())
-	if err := t.functions.Object.Map("shares").Put(p.TGID, of); err != nil {
+	if err := t.functions.Object.Map("owners").Put(p.TGID, of); err != nil {
 		return fmt.Errorf("naming the owner of process %d: %w", p.TGID, err)
 	}
 	t.processes[p.TGID] = of
@@ -44,7 +44,7 @@ func (t *tenants) join(p *process.Process) error {
 // number returns the numbers of a user and of a control group. Each has a limit of its own, as in package tenant: a user does not get
 // more places by more groups, and containers of one user do not take each other's.
 func (t *tenants) number(of tenant.Tenant) owner {
-	all := owner{User: shareRoot, Group: shareRoot}
+	all := owner{User: tenantRoot, Group: tenantRoot}
 	if of.User != 0 {
 		all.User = t.numberOf(strconv.Itoa(int(of.User)), all) // the name of a group begins with a slash
 	}
@@ -60,7 +60,7 @@ func (t *tenants) numberOf(name string, joins owner) uint32 {
 	if number, known := t.numbers[name]; known {
 		return number
 	}
-	var used [shares]bool
+	var used [maxTenants]bool
 	used[joins.User] = true
 	for _, of := range t.processes {
 		used[of.User], used[of.Group] = true, true
@@ -70,37 +70,37 @@ func (t *tenants) numberOf(name string, joins owner) uint32 {
 			delete(t.numbers, owner)
 		}
 	}
-	for number := uint32(shareFirst); number < shares; number++ {
+	for number := uint32(tenantFirst); number < maxTenants; number++ {
 		if !used[number] {
 			t.numbers[name] = number
 			return number
 		}
 	}
-	return shareUnknown
+	return tenantUnknown
 }
 
 func (t *tenants) leave(tgid uint32) error {
 	delete(t.processes, tgid)
-	return t.functions.remove("shares", tgid)
+	return t.functions.remove("owners", tgid)
 }
 
 // recount stores which places are taken. Those that the kernel side takes meanwhile are in the next count.
 func (t *tenants) recount() error {
-	var taken [shared * shares]uint64
+	var taken [limited * maxTenants]uint64
 	take := func(of, tgid uint32) {
 		owned, known := t.processes[tgid]
 		if !known {
-			owned = owner{User: shareUnknown, Group: shareRoot}
+			owned = owner{User: tenantUnknown, Group: tenantRoot}
 		}
-		for _, number := range []uint32{shareAll, owned.User, owned.Group} {
-			taken[of*shares+number]++
+		for _, number := range []uint32{tenantAll, owned.User, owned.Group} {
+			taken[of*maxTenants+number]++
 		}
 	}
 	o := t.functions.Object
 	err := errors.Join(
-		bpf.Each(o.Map("crossed_threads"), func(_ crossing.Key, n crossing.Entry) { take(sharedThreads, n.TGID) }),
-		bpf.Each(o.Map("following"), func(_ crossing.FollowedKey, n crossing.Followed) { take(sharedFollowing, n.TGID) }),
-		eachPair(o, func(key pairKey, _ pairCount) { take(sharedPairs, key.TGID) }),
+		bpf.Each(o.Map("crossed_threads"), func(_ crossing.Key, n crossing.Entry) { take(limitedThreads, n.TGID) }),
+		bpf.Each(o.Map("following"), func(_ crossing.FollowedKey, n crossing.Followed) { take(limitedFollowing, n.TGID) }),
+		eachPair(o, func(key pairKey, _ pairCount) { take(limitedPairs, key.TGID) }),
 	)
 	if err != nil {
 		return fmt.Errorf("counting the places of owners: %w", err)

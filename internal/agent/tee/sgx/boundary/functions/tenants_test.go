@@ -17,7 +17,7 @@ func TestOwnersHaveNumbersOfTheirUserAndGroup(t *testing.T) {
 		all.processes[tgid] = all.number(tenant.Tenant{User: user, Group: group})
 		return all.processes[tgid]
 	}
-	if of := join(1, 0, ""); of != (owner{User: shareRoot, Group: shareRoot}) {
+	if of := join(1, 0, ""); of != (owner{User: tenantRoot, Group: tenantRoot}) {
 		t.Errorf("root outside of control groups has %+v", of)
 	}
 	a, b, c := join(2, 1000, "/a"), join(3, 1000, "/b"), join(4, 1001, "/a")
@@ -25,20 +25,20 @@ func TestOwnersHaveNumbersOfTheirUserAndGroup(t *testing.T) {
 		t.Errorf("one user in two groups has %+v and %+v, another one in the first %+v", a, b, c)
 	}
 	for _, of := range []owner{a, b, c} {
-		if of.User < shareFirst || of.Group < shareFirst || of.User == of.Group {
+		if of.User < tenantFirst || of.Group < tenantFirst || of.User == of.Group {
 			t.Errorf("%+v", of)
 		}
 	}
-	for i := range uint32(2 * shares) { // one after the other
+	for i := range uint32(2 * maxTenants) { // one after the other
 		of := join(5, 2000+i, fmt.Sprintf("/%d", i))
-		if of.User == shareUnknown || of.Group == shareUnknown || of.User == of.Group || of.User == a.User || of.Group == a.Group {
+		if of.User == tenantUnknown || of.Group == tenantUnknown || of.User == of.Group || of.User == a.User || of.Group == a.Group {
 			t.Fatalf("owner %d has %+v", i, of)
 		}
 	}
-	for i := range uint32(shares) { // at once
+	for i := range uint32(maxTenants) { // at once
 		join(10+i, 5000+i, "")
 	}
-	if of := join(9, 9999, "/other"); of.User != shareUnknown && of.Group != shareUnknown {
+	if of := join(9, 9999, "/other"); of.User != tenantUnknown && of.Group != tenantUnknown {
 		t.Errorf("an owner too many has %+v", of)
 	}
 }
