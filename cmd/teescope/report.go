@@ -13,6 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/cli"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // reportFlags are the flags of the subcommand.
@@ -77,10 +78,10 @@ func (o *reportFlags) run(cmd *cobra.Command, args []string) error {
 	if err := atomicfile.Write(o.out, file.Bytes(), 0o644); err != nil { // it is made to be passed on
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kB, %d series of %d queries; open it in a browser.\n",
-		o.out, (file.Len()+999)/1000, summary.Series, summary.Questions)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kB, %d series of %s; open it in a browser.\n",
+		o.out, (file.Len()+999)/1000, summary.Series, text.Plural(summary.Questions, "query", "queries"))
 	if n := len(summary.LeftOut); n > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "The report is not complete: %d parts are missing. Its end lists them with the reasons.\n", n)
+		fmt.Fprintf(cmd.OutOrStdout(), "The report is not complete: %s missing. Its end lists what is missing, with the reasons.\n", text.Plural(n, "part is", "parts are"))
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func readRun(name string) (*recorded, error) {
 		return nil, text.Remedy(err, "name a file that teescope record wrote")
 	}
 	if len(r.Times) < 2 {
-		return nil, fmt.Errorf("%s has %d samples, and judging its series takes at least 2: record a longer load. \"teescope run show %s\" shows its outcomes", name, len(r.Times), name)
+		return nil, fmt.Errorf("%s has %s, and judging its series takes at least 2: record a longer load. \"teescope run show %s\" shows its outcomes", name, text.Plural(len(r.Times), "sample", "samples"), name)
 	}
 	store := prom.NewStore()
 	for _, s := range r.Series {
@@ -91,7 +91,7 @@ func (r *recorded) warnings() []string {
 	}
 	for i, n := range r.Notes {
 		if i == most {
-			return append(all, fmt.Sprintf("and %d more notes, which \"teescope run show\" has", len(r.Notes)-i))
+			return append(all, fmt.Sprintf("and %s, which \"teescope run show\" has", text.Plural(len(r.Notes)-i, "more note", "more notes")))
 		}
 		all = append(all, n)
 	}

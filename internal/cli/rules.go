@@ -19,6 +19,7 @@ import (
 	"github.com/teescope/teescope/docs/runbooks"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 	"github.com/teescope/teescope/internal/server/prom/ruletest"
 	shipped "github.com/teescope/teescope/rules"
@@ -60,7 +61,7 @@ func CheckRules(out io.Writer, known []*metric.Desc, patterns []string) error {
 	}
 	for _, f := range files {
 		if !bad[f.Name] {
-			fmt.Fprintf(out, "%s: %d rules\n", f.Name, f.Count())
+			fmt.Fprintf(out, "%s: %s\n", f.Name, text.Plural(f.Count(), "rule", "rules"))
 		}
 	}
 	if len(bad) > 0 {
@@ -103,7 +104,7 @@ func TestRules(ctx context.Context, out io.Writer, patterns []string) error {
 			failed++
 			continue
 		}
-		fmt.Fprintf(out, "%s: %d tests passed\n", name, r.Tests)
+		fmt.Fprintf(out, "%s: %s passed\n", name, text.Plural(r.Tests, "test", "tests"))
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d test files failed: %w", failed, len(names), ErrRuleTests)
@@ -208,6 +209,6 @@ func ExportRules(out io.Writer, dir, base string, force bool) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "Wrote %d files. Add \"rule_files: [%s]\" to the configuration of Prometheus.\n", len(files), filepath.Join(dir, "*.yaml"))
+	fmt.Fprintf(out, "Wrote %s. Add \"rule_files: [%s]\" to the configuration of Prometheus.\n", text.Plural(len(files), "file", "files"), filepath.Join(dir, "*.yaml"))
 	return nil
 }

@@ -198,7 +198,7 @@ func (m *Manifest) line(at int) int {
 func (m *Manifest) warn(line int, format string, args ...any) {
 	if len(m.Warnings) >= maxWarnings {
 		m.missed++
-		m.Warnings[maxWarnings-1] = fmt.Sprintf("%s: %d more warnings", m.Name, m.missed+1)
+		m.Warnings[maxWarnings-1] = fmt.Sprintf("%s: %s", m.Name, text.Plural(m.missed+1, "more warning", "more warnings"))
 		return
 	}
 	m.Warnings = append(m.Warnings, m.at(line)+": "+fmt.Sprintf(format, args...))

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // mostMembers bounds the findings that are listed of a cause.
@@ -94,7 +95,7 @@ func (r Report) causes() []string {
 	var lines []string
 	for _, c := range r.Causes {
 		line := say("fleet_cause", "title", clean(c.Title), "rule", clean(c.Rule), "severity", string(c.Severity),
-			"machines", plural(c.Machines, "machine", "machines"), "findings", plural(c.Findings, "finding", "findings"))
+			"machines", text.Plural(c.Machines, "machine", "machines"), "findings", text.Plural(c.Findings, "finding", "findings"))
 		if saved := Saving(analysis.Saves(c.SavedLow, c.SavedHigh)); saved != "" {
 			first := analysis.Finding{Workload: c.Members[0].Workload, Instance: c.Members[0].Instance}
 			line += say("fleet_saved", "saving", saved, "first", subject(first))

@@ -62,7 +62,7 @@ func (t terminal) limits(r Report) {
 		t.prose(fmt.Sprintf("%-*s  %-*s  ", width(limitSubject), who, width(limitName), limitName(l)), limitReason(l))
 	}
 	if more > 0 {
-		t.prose("", fmt.Sprintf("%s: --format json lists them.", plural(more, "more workload", "more workloads")))
+		t.prose("", fmt.Sprintf("%s: --format json lists them.", text.Plural(more, "more workload", "more workloads")))
 	}
 }
 
@@ -76,6 +76,6 @@ func (r Report) markdownLimits(w io.Writer) {
 		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(limitSubject(l)), markdown(limitName(l)), markdown(limitReason(l)))
 	}
 	if more > 0 {
-		fmt.Fprintf(w, "\n%s.\n", plural(more, "more workload", "more workloads"))
+		fmt.Fprintf(w, "\n%s.\n", text.Plural(more, "more workload", "more workloads"))
 	}
 }

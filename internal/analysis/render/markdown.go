@@ -27,7 +27,7 @@ func (r Report) Markdown(out io.Writer) error {
 		markdownFinding(w, i+1, f)
 	}
 	if r.LeftOut > 0 {
-		fmt.Fprintf(w, "\n%s of less weight.\n", plural(r.LeftOut, "more finding", "more findings"))
+		fmt.Fprintf(w, "\n%s of less weight.\n", text.Plural(r.LeftOut, "more finding", "more findings"))
 	}
 	r.markdownLimits(w)
 	r.markdownOperations(w)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 const operationsTitle = "What one operation costs"
@@ -78,7 +79,7 @@ func (t terminal) operations(r Report) {
 		}
 	}
 	if more > 0 {
-		t.prose("", fmt.Sprintf("%s: --format json lists them.", plural(more, "more workload", "more workloads")))
+		t.prose("", fmt.Sprintf("%s: --format json lists them.", text.Plural(more, "more workload", "more workloads")))
 	}
 }
 
@@ -100,7 +101,7 @@ func (r Report) markdownOperations(w io.Writer) {
 		}
 	}
 	if more > 0 {
-		fmt.Fprintf(w, "\n%s.\n", plural(more, "more workload", "more workloads"))
+		fmt.Fprintf(w, "\n%s.\n", text.Plural(more, "more workload", "more workloads"))
 	}
 }
 

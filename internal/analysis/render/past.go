@@ -13,6 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/history"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Past is the history of findings from a source.
@@ -103,7 +104,7 @@ func (p Past) title() string {
 	case p.SummariesLeftOut > 0:
 		all = len(p.Findings) + p.LeftOut
 	}
-	return fmt.Sprintf("%s of %s.", plural(all, "finding", "findings"), plural(len(p.Summaries)+p.SummariesLeftOut, "cause at a workload", "causes at workloads"))
+	return fmt.Sprintf("%s of %s.", text.Plural(all, "finding", "findings"), text.Plural(len(p.Summaries)+p.SummariesLeftOut, "cause at a workload", "causes at workloads"))
 }
 
 func (p Past) scope() string {
@@ -136,10 +137,10 @@ func (p Past) table() [][]string {
 func (p Past) notes() []string {
 	var notes []string
 	if p.SummariesLeftOut > 0 {
-		notes = append(notes, fmt.Sprintf("%s left out of the table: use --rule, --workload or a larger --limit", plural(p.SummariesLeftOut, "cause is", "causes are")))
+		notes = append(notes, fmt.Sprintf("%s left out of the table: use --rule, --workload or a larger --limit", text.Plural(p.SummariesLeftOut, "cause is", "causes are")))
 	}
 	if p.LeftOut > 0 {
-		notes = append(notes, fmt.Sprintf("%s not listed one by one: use a larger --limit", plural(p.LeftOut, "older finding is", "older findings are")))
+		notes = append(notes, fmt.Sprintf("%s not listed one by one: use a larger --limit", text.Plural(p.LeftOut, "older finding is", "older findings are")))
 	}
 	if !p.CompleteSince.IsZero() && p.CompleteSince.After(p.From) {
 		notes = append(notes, fmt.Sprintf("the history is full: findings that ended before %s UTC may be missing", day(p.CompleteSince)))

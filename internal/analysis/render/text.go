@@ -14,6 +14,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // columns is the width of prose. Queries are not wrapped, so that they can be copied.
@@ -93,7 +94,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 	}
 	if r.LeftOut > 0 {
 		t.line()
-		t.prose("", fmt.Sprintf("%s of less weight: --all lists them.", plural(r.LeftOut, "more finding", "more findings")))
+		t.prose("", fmt.Sprintf("%s of less weight: --all lists them.", text.Plural(r.LeftOut, "more finding", "more findings")))
 	}
 	t.limits(r)
 	t.operations(r)
@@ -231,7 +232,7 @@ func (r Report) notJudged() []string {
 		lines = append(lines, say("short", "workloads", listed(absent)))
 	}
 	if left := len(grave) - mostProblems; left > 1 {
-		grave = append(grave[:mostProblems], fmt.Sprintf("%d more problems: --format json lists them", left))
+		grave = append(grave[:mostProblems], fmt.Sprintf("%s: --format json lists them", text.Plural(left, "more problem", "more problems")))
 	}
 	return append(lines, grave...)
 }

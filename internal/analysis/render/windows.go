@@ -9,6 +9,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/window"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Box is Tukey's box plot of one metric of one workload in the window. Its whiskers are at most 1.5 interquartile
@@ -99,7 +100,7 @@ func (t terminal) windows(r Report) {
 		for _, b := range r.Windows {
 			if b.Workload == target[0] && b.Instance == target[1] {
 				t.prose("   ", fmt.Sprintf("%s: median %s, half of all %s to %s, n=%d, %s", b.Metric, Value(b.Median, b.Unit),
-					Value(b.Q1, b.Unit), Value(b.Q3, b.Unit), b.N, plural(b.Outliers, "outlier", "outliers")))
+					Value(b.Q1, b.Unit), Value(b.Q3, b.Unit), b.N, text.Plural(b.Outliers, "outlier", "outliers")))
 				t.line("     ", t.paint(dim, fmt.Sprintf("%10s %-*s %s", Value(b.Min, b.Unit), plotColumns, b.Plot(), Value(b.Max, b.Unit))))
 			}
 		}

@@ -308,23 +308,16 @@ func span(seconds float64) string {
 	return fmt.Sprintf("%.0f d", d.Hours()/24)
 }
 
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
-}
-
 // Verdict summarizes the report in one or two sentences, and says how many findings are muted.
 func (r Report) Verdict() string {
 	if r.Muted == 0 {
 		return r.verdict()
 	}
-	return r.verdict() + " " + say("verdict_muted", "muted", plural(r.Muted, "finding", "findings"))
+	return r.verdict() + " " + say("verdict_muted", "muted", text.Plural(r.Muted, "finding", "findings"))
 }
 
 func (r Report) verdict() string {
-	looked := say("looked", "workloads", plural(r.Workloads, "workload", "workloads"), "window", span(r.Window))
+	looked := say("looked", "workloads", text.Plural(r.Workloads, "workload", "workloads"), "window", span(r.Window))
 	all := len(r.Findings) + r.LeftOut
 	switch {
 	case r.Workloads == 0 && all == 0:
@@ -332,10 +325,10 @@ func (r Report) verdict() string {
 	case all == 0 && len(r.Checked) == 0:
 		return say("verdict_no_rule", "looked", looked, "because", r.usualReason())
 	case all == 0:
-		return say("verdict_nothing", "looked", looked, "rules", plural(len(r.Checked), "rule", "rules"))
+		return say("verdict_nothing", "looked", looked, "rules", text.Plural(len(r.Checked), "rule", "rules"))
 	}
 	first := r.Findings[0]
-	s := say("verdict_found", "findings", plural(all, "finding", "findings"), "looked", looked)
+	s := say("verdict_found", "findings", text.Plural(all, "finding", "findings"), "looked", looked)
 	if gain := Worth(first); gain != "" {
 		return s + say("verdict_gain", "subject", subject(first), "gain", gain)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/live"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // thisMachine are the roots of the machine that the program runs on.
@@ -105,9 +106,10 @@ func (r *Report) running() []string {
 	l := r.Live
 	var all []string
 	for i, p := range l.Processes[:min(len(l.Processes), maxNamed)] {
-		line := fmt.Sprintf("Process %d of %s (%s): %d threads, %d open files", p.PID, l.App, l.Runtime, p.Threads, p.Files)
+		line := fmt.Sprintf("Process %d of %s (%s): %s, %s", p.PID, l.App, l.Runtime,
+			text.Plural(p.Threads, "thread", "threads"), text.Plural(p.Files, "open file", "open files"))
 		if p.Pipes != nil {
-			line += fmt.Sprintf(", %d sockets of Gramine's pipes", *p.Pipes)
+			line += ", " + text.Plural(*p.Pipes, "socket", "sockets") + " of Gramine's pipes"
 		}
 		if p.Encrypted != nil {
 			line += fmt.Sprintf(", %d open encrypted files", *p.Encrypted)

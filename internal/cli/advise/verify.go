@@ -136,7 +136,7 @@ func (v *Verification) verdict() string {
 	for _, r := range v.Rows {
 		counts[r.Verdict]++
 	}
-	s := fmt.Sprintf("%d predictions of %s (%s):", len(v.Rows), v.File, v.Baseline)
+	s := fmt.Sprintf("%s of %s (%s):", text.Plural(len(v.Rows), "prediction", "predictions"), v.File, v.Baseline)
 	for _, verdict := range []verify.Verdict{verify.Held, verify.Less, verify.More, verify.Open, verify.Undecided} {
 		if counts[verdict] > 0 {
 			s += fmt.Sprintf(" %d %s,", counts[verdict], verdict)

@@ -305,8 +305,5 @@ func (r *Report) AtLeast(s analysis.Severity) int {
 
 // count says how many rules did something.
 func count(rules int) string {
-	if rules == 1 {
-		return "1 rule has"
-	}
-	return fmt.Sprintf("%d rules have", rules)
+	return text.Plural(rules, "rule has", "rules have")
 }

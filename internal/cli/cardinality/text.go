@@ -22,16 +22,16 @@ func (c *Count) JSON(out io.Writer) error {
 // Text writes tables with at most this many metrics and labels. 0 is no limit.
 func (c *Count) Text(out io.Writer, most int) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s: %d series of %d metrics", text.Terminal(c.Target), c.Series, len(c.Metrics))
+	fmt.Fprintf(w, "%s: %d series of %s", text.Terminal(c.Target), c.Series, text.Plural(len(c.Metrics), "metric", "metrics"))
 	if c.Machines > 1 {
-		fmt.Fprintf(w, " from %d machines", c.Machines)
+		fmt.Fprintf(w, " from %s", text.Plural(c.Machines, "machine", "machines"))
 	}
 	fmt.Fprint(w, ".\n")
 	if c.Stored != nil {
 		fmt.Fprintf(w, "A teescope server stores %d: it keeps each histogram of a workload as one series. Each database adds a few of its own, such as up.\n", *c.Stored)
 	}
 	if e := c.Expected; e != nil {
-		fmt.Fprintf(w, "A machine with %d workloads has about %.0f: %.0f for each workload, as on average now (n=%d).\n", e.Workloads, e.Series, e.PerWorkload, c.Workloads)
+		fmt.Fprintf(w, "A machine with %s has about %.0f: %.0f for each workload, as on average now (n=%d).\n", text.Plural(e.Workloads, "workload", "workloads"), e.Series, e.PerWorkload, c.Workloads)
 	}
 	c.writeMetrics(w, most)
 	c.writeLabels(w, most)
@@ -55,7 +55,7 @@ func (c *Count) writeMetrics(w io.Writer, most int) {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", m.Series, text.Terminal(m.Name), strings.Join(labels, ", "), strings.Join(m.Settings, ", "))
 	}
 	if n := len(c.Metrics) - len(shown); n > 0 {
-		fmt.Fprintf(w, "%d\tin %d more metrics: --top 0 lists all\n", rest, n)
+		fmt.Fprintf(w, "%d\tin %s: --top 0 lists all\n", rest, text.Plural(n, "more metric", "more metrics"))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/lib/stat"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/compare"
 )
 
@@ -172,7 +173,7 @@ func summary(t *compare.Table, j int) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[v.verdict], v.what))
 		}
 	}
-	return fmt.Sprintf("%d metrics: %s.", len(t.Rows), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s.", text.Plural(len(t.Rows), "metric", "metrics"), strings.Join(parts, ", "))
 }
 
 // method is a sentence about the statistics of a table.

@@ -49,7 +49,7 @@ func span(h *compare.History) (low, high float64) {
 func historyText(b *strings.Builder, h *compare.History) error {
 	low, high := span(h)
 	by, unit := scaled(high, h.Metric.Unit)
-	fmt.Fprintf(b, "%s (%s), phase %s, %d points by %s\n\n", text.Terminal(h.Metric.ID()), text.Terminal(unit), text.Terminal(h.Phase), len(h.Points), text.Terminal(h.Label))
+	fmt.Fprintf(b, "%s (%s), phase %s, %s by %s\n\n", text.Terminal(h.Metric.ID()), text.Terminal(unit), text.Terminal(h.Phase), text.Plural(len(h.Points), "point", "points"), text.Terminal(h.Label))
 	const width = 40
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for i, p := range h.Points {

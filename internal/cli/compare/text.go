@@ -37,7 +37,7 @@ func tableText(b *strings.Builder, t *compare.Table) error {
 		fmt.Fprintf(b, "== %s\n\n", text.Terminal(t.Title))
 	}
 	for _, g := range t.Groups {
-		fmt.Fprintf(b, "%s: %d repetitions in %s, %s\n", text.Terminal(g.Name), g.Repetitions, text.Terminal(files(g.Files)), text.Terminal(workloads(g)))
+		fmt.Fprintf(b, "%s: %s in %s, %s\n", text.Terminal(g.Name), text.Plural(g.Repetitions, "repetition", "repetitions"), text.Terminal(files(g.Files)), text.Terminal(workloads(g)))
 	}
 	fmt.Fprintf(b, "\nPhase: %s. Counters are %s", text.Terminal(t.Phase), per(t))
 	if t.Per > 0 {

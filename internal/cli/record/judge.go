@@ -42,8 +42,8 @@ func (r *recording) judge(p run.Phase, state observed) {
 		r.note("the agent answered a sample after %s: it limits how often it is asked, except with --overhead.budget 100%%. An agent of record's own does not", state.slowest.Round(100*time.Millisecond))
 	}
 	if state.samples < fewSamples {
-		r.note("there were only %d samples in %s, so the course is not known: use a longer load or a shorter --interval",
-			state.samples, p.To.Sub(p.From).Round(time.Millisecond))
+		r.note("only %s in %s, so the course is not known: use a longer load or a shorter --interval",
+			text.Plural(state.samples, "sample", "samples"), p.To.Sub(p.From).Round(time.Millisecond))
 	}
 	if state.dropped > 0 {
 		r.note("a run file has at most %d series: values of others are missing", run.MaxSeries)
@@ -72,7 +72,7 @@ func (r *recording) judgeWorkloads(state observed) {
 	mine, others, chosen, full := maps.Clone(c.mine), maps.Clone(c.others), maps.Clone(c.chosen), c.full
 	c.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(others)) {
-		r.note("%d other processes of the machine are of the workload %s too: its figures include them", others[name], text.Terminal(name))
+		r.note("%s of the workload %s too: its figures include them", text.Plural(others[name], "other process of the machine is", "other processes of the machine are"), text.Terminal(name))
 	}
 	for _, name := range lateCounted(state, mine) {
 		r.note("ECALLs, OCALLs and transitions of %s count from when the agent has found its enclave, mostly within 2 s: totals of the whole run lack those before, and those of a short run are far too low. Compare the steady state", text.Terminal(name))
@@ -189,7 +189,7 @@ func (r *recording) steady(p run.Phase, state observed, at time.Time) error {
 		begin, later := steadyFrom(all)
 		at = state.activity[begin].at
 		if later > 0 {
-			r.note("the rate changed %d times in the second half: there is no steady state", later)
+			r.note("the rate changed %s in the second half: there is no steady state", text.Plural(later, "time", "times"))
 			return nil
 		}
 	}

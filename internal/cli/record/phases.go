@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/clock"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/condition"
 )
@@ -261,7 +262,8 @@ func (r *recording) conclude(p run.Phase, state observed, c *child, split time.T
 	if s := c.status(); s != 0 {
 		shown += fmt.Sprintf(", status %d", s)
 	}
-	r.show.line(fmt.Sprintf("%s: %s, %d samples%s", r.title(run.Whole, p.Repetition), c.wall.Round(time.Millisecond), state.samples, shown))
+	r.show.line(fmt.Sprintf("%s: %s, %s%s", r.title(run.Whole, p.Repetition), c.wall.Round(time.Millisecond),
+		text.Plural(state.samples, "sample", "samples"), shown))
 	return nil
 }
 

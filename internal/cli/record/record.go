@@ -274,5 +274,5 @@ func (r *recording) summary(reason string) {
 	if reason != "done" {
 		what += ", " + reason
 	}
-	r.show.line(fmt.Sprintf("%s: %s, %d samples", r.Output, what, r.samples))
+	r.show.line(fmt.Sprintf("%s: %s, %s", r.Output, what, text.Plural(r.samples, "sample", "samples")))
 }

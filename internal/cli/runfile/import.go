@@ -60,7 +60,7 @@ func Convert(file, format, name string, labels map[string]string) (string, error
 	if err := run.Save(name, r); err != nil {
 		return "", fmt.Errorf("importing %s: %w", file, err)
 	}
-	return fmt.Sprintf("%s: %d samples of %d series, %d outcomes", name, len(r.Times), len(r.Series), len(r.Outcomes)), nil
+	return fmt.Sprintf("%s: %s of %d series, %s", name, text.Plural(len(r.Times), "sample", "samples"), len(r.Series), text.Plural(len(r.Outcomes), "outcome", "outcomes")), nil
 }
 
 // recognise returns the format of a file.

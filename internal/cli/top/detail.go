@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 const (
@@ -88,7 +90,7 @@ func calls(d *Row, width int) []string {
 		lines = append(lines, line+" "+st.tee.Render(strings.Repeat("█", min(max(int(v/d.Calls*float64(bar)+0.5), 0), max(bar, 0)))))
 	}
 	if quiet > 0 {
-		lines = append(lines, st.faint.Render(cut(fmt.Sprintf(" %d others, not in this interval", quiet), width)))
+		lines = append(lines, st.faint.Render(cut(fmt.Sprintf(" %s, not in this interval", text.Plural(quiet, "other", "others")), width)))
 	}
 	return lines
 }

@@ -127,9 +127,9 @@ func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
 // between puts two texts at the ends of a line. The right one is dropped first when both do not fit.
 func between(l, r string, width int) string {
-	gap := width - ansi.StringWidth(l) - ansi.StringWidth(r)
-	if gap < 1 {
+	free := width - ansi.StringWidth(l) - ansi.StringWidth(r)
+	if free < 1 {
 		return left(l, width)
 	}
-	return l + spaces(gap) + r
+	return l + spaces(free) + r
 }

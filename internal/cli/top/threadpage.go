@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // threadView is the page about the threads of one workload.
@@ -266,7 +268,7 @@ func (t *threadView) state() (alert, about string) {
 	if t.last == nil {
 		return "", ""
 	}
-	about = fmt.Sprintf("%d threads  by %s", t.last.Threads, t.sort)
+	about = fmt.Sprintf("%s  by %s", text.Plural(t.last.Threads, "thread", "threads"), t.sort)
 	if n := len(t.last.List); n < t.last.Threads && n > 0 {
 		about = fmt.Sprintf("%d of %d threads: most CPU time so far  by %s", n, t.last.Threads, t.sort)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/teelabel"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // screen draws a model. It never changes the model.
@@ -133,7 +134,7 @@ func (sc screen) totals() string {
 			tees++
 		}
 	}
-	first := fmt.Sprintf("%d workloads", len(sc.table.Rows))
+	first := text.Plural(len(sc.table.Rows), "workload", "workloads")
 	if tees > 0 {
 		first += fmt.Sprintf(" (%d in a TEE)", tees)
 	}

@@ -114,3 +114,11 @@ func TestRemedy(t *testing.T) {
 		}
 	}
 }
+
+func TestPlural(t *testing.T) {
+	for n, want := range map[int]string{0: "0 more runs", 1: "1 more run", 2: "2 more runs", 1000: "1000 more runs"} {
+		if got := Plural(n, "more run", "more runs"); got != want {
+			t.Errorf("Plural(%d) is %q, want %q", n, got, want)
+		}
+	}
+}

@@ -210,7 +210,7 @@ func (h *History) find() {
 		series = append(series, p.Values...)
 	}
 	if len(series) < 16 {
-		h.Notes = append(h.Notes, fmt.Sprintf("%d repetitions are too few to find a change: it needs 8 on each side", len(series)))
+		h.Notes = append(h.Notes, fmt.Sprintf("%s too few to find a change: it needs 8 on each side", text.Plural(len(series), "repetition is", "repetitions are")))
 		return
 	}
 	limits := stat.DefaultThresholds()

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/stat"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run"
 )
 
@@ -164,7 +165,7 @@ func notes(r *Record) []string {
 	var all []string
 	for i, n := range r.Notes {
 		if i == mostNotes {
-			return append(all, fmt.Sprintf("%s: and %d more notes, which \"teescope run show\" has", r.File, len(r.Notes)-i))
+			return append(all, fmt.Sprintf("%s: and %s, which \"teescope run show\" has", r.File, text.Plural(len(r.Notes)-i, "more note", "more notes")))
 		}
 		all = append(all, r.File+": "+n)
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Sample is the state of a machine at one moment. Times are in seconds of processors, since the start of the machine. A value
@@ -186,10 +188,10 @@ func (s *Steadiness) Warnings() []Warning {
 		})
 	}
 	if n := b.Throttled - a.Throttled; a.Throttled >= 0 && n > 0 {
-		all = append(all, Warning{"throttled", float64(n), "events", fmt.Sprintf("CPUs were slowed %d times because of their temperature", n)})
+		all = append(all, Warning{"throttled", float64(n), "events", fmt.Sprintf("CPUs were slowed %s because of their temperature", text.Plural(int(n), "time", "times"))})
 	}
 	if n := b.Swapped - a.Swapped; a.Swapped >= 0 && n > 0 {
-		all = append(all, Warning{"swapped_pages", float64(n), "pages", fmt.Sprintf("%d pages of memory were swapped while this was recorded", n)})
+		all = append(all, Warning{"swapped_pages", float64(n), "pages", fmt.Sprintf("%s swapped while this was recorded", text.Plural(int(n), "page of memory was", "pages of memory were"))})
 	}
 	if a.CPUs != b.CPUs && a.CPUs > 0 && b.CPUs > 0 {
 		all = append(all, Warning{

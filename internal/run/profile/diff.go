@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/lib/stat"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // A Change is a row of a difference. The changes of all rows add up to that of the whole.
@@ -109,7 +110,7 @@ func (d *Diff) shorten(most int) {
 		return cmp.Or(cmp.Compare(abs(b.Difference), abs(a.Difference)), cmp.Compare(b.After, a.After), cmp.Compare(a.Name, b.Name))
 	})
 	if len(named) > most {
-		rest := Change{Name: fmt.Sprintf("rest: %d others", len(named)-most), Kind: Rest}
+		rest := Change{Name: "rest: " + text.Plural(len(named)-most, "other", "others"), Kind: Rest}
 		for _, c := range named[most:] {
 			rest.Before += c.Before
 			rest.After += c.After

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/stat"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Level is the coverage of intervals.
@@ -187,7 +188,7 @@ func (p *Profile) By(dimension string, top int, whole Whole) *Table {
 		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Inclusive, a.Inclusive), cmp.Compare(a.Name, b.Name))
 	})
 	if top > 0 && len(rows) > top {
-		rest := Row{Name: fmt.Sprintf("rest: %d others", len(rows)-top), Kind: Rest, Inclusive: -1}
+		rest := Row{Name: "rest: " + text.Plural(len(rows)-top, "other", "others"), Kind: Rest, Inclusive: -1}
 		for _, r := range rows[top:] {
 			rest.Self += r.Self
 		}

@@ -31,6 +31,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/lib/watch"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
@@ -208,7 +209,7 @@ func (r *run) shown() string {
 	if r.For > 0 {
 		passed += " of " + r.For.String()
 	}
-	return fmt.Sprintf("recording, %s, %d samples, Ctrl-C keeps them", passed, r.recording.Kept())
+	return fmt.Sprintf("recording, %s, %s, Ctrl-C keeps them", passed, text.Plural(int(r.recording.Kept()), "sample", "samples"))
 }
 
 func (r *run) drain() error {

@@ -251,7 +251,7 @@ func (r *perf) end() (*profile.Profile, error) {
 		return nil, errors.New("it is a profile without any sample")
 	}
 	if r.lost > 0 {
-		r.b.Note(fmt.Sprintf("the kernel lost %d samples", r.lost))
+		r.b.Note("the kernel lost " + text.Plural(int(r.lost), "sample", "samples"))
 	}
 	return r.b.Profile(), nil
 }

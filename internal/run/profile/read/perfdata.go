@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/symbols"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read/names"
 	"github.com/teescope/teescope/internal/run/profile/read/perfdata"
@@ -199,7 +200,7 @@ func (r *recording) notes(rec *perfdata.Recording, b *profile.Builder, missing [
 		b.Note("callers of user functions are missing, because copies of stacks are not unwound: use the output of \"perf script\", or record with --call-graph fp")
 	}
 	if rec.Lost > 0 {
-		b.Note(fmt.Sprintf("the kernel lost %d samples", rec.Lost))
+		b.Note("the kernel lost " + text.Plural(int(rec.Lost), "sample", "samples"))
 	}
 	if rec.Cut {
 		b.Note("the recording ends early: what was recorded later is missing")
