@@ -29,6 +29,7 @@ var limits = []struct{ document, says, source, sets string }{
 	{"docs/dev/testing.md", `fuzz targets (\w+),`, "test/fuzz", `xargs -P (\d+)`},
 	{"docs/dev/testing.md", "`make fuzz` runs (\\w+) targets at a time", "test/fuzz", `xargs -P (\d+)`},
 	{"docs/dev/testing.md", `of two minutes and at most (\d+) s`, "test/fuzz", `each < (\d+) `},
+	{"README.md", `and Go (\d+\.\d+),`, "go.mod", `(?m)^go (\d+\.\d+)`},
 	{"docs/dev/adding.md", `The binary stays\s+below (\d+) MB`, "test/e2e/lifecycle_test.go", `maxBinary = (\d+)_000_000`},
 	{"docs/decisions/scale.md", `at most (\d+) a second\. It lists`, "internal/agent/tee/detect.go", `burst, perSecond = \d+, (\d+)`},
 	{"docs/decisions/scale.md", `at most\s+(\d+) s, and at most`, "internal/agent/tee/detect.go", `longestWait = time.Second, (\d+) \* time`},

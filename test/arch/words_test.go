@@ -35,6 +35,10 @@ var notPlain = map[string]string{
 	`anew`:                   "again",
 	`in vain`:                "without a result",
 	`shall`:                  "must, is",
+	`habits?`:                "event rate",
+	`owed`:                   "carry",
+	`stray(s|ed)?`:           "residual",
+	`doubt(s|ful)?`:          "variance, not certain",
 }
 
 // anyNotPlain finds each of them in one pass.
