@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/read"
@@ -43,6 +44,7 @@ func sgxLimit() advise.Rule {
 			}
 			gain := best.SGX/after.SGX - 1
 			a := configured(analysis.Medium, analysis.Measured, fmt.Sprintf("From %g to %g threads SGX loses %.0f %% of its throughput, and gramine-direct %.0f %%. The library OS is the same, so the rest is of the enclave: each wait and wake of a thread leaves it, and each preemption interrupts it.", best.Threads, after.Threads, 100*(1-after.SGX/best.SGX), 100*(1-after.Direct/best.Direct)))
+			a.Why += later(f.Scaling, best, after)
 			a.Seen = []advise.Seen{
 				throughput(f, "gramine-sgx", best, best.SGX), throughput(f, "gramine-sgx", after, after.SGX),
 				throughput(f, "gramine-direct", best, best.Direct), throughput(f, "gramine-direct", after, after.Direct),
@@ -54,4 +56,19 @@ func sgxLimit() advise.Rule {
 			return a
 		},
 	}
+}
+
+// later says how much SGX loses with the most threads that were measured, if these are more than the first that lose much.
+func later(all []read.Load, best, after read.Load) string {
+	for _, l := range slices.Backward(all) {
+		if l.SGX <= 0 || l.Threads <= after.Threads || l.SGX >= after.SGX {
+			continue
+		}
+		said := fmt.Sprintf(" With %g it loses %.0f %%", l.Threads, 100*(1-l.SGX/best.SGX))
+		if l.Direct <= 0 {
+			return said + ", and gramine-direct was not measured there."
+		}
+		return said + fmt.Sprintf(", and gramine-direct %.0f %%.", 100*max(0, 1-l.Direct/best.Direct))
+	}
+	return ""
 }
