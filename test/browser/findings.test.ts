@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A finding about a real program that polls, from the program to the page.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { queryString, screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, startProgram, startTeescope, type Teescope } from "./processes";
@@ -10,10 +12,18 @@ const tabs = new Tabs();
 let teescope: Teescope;
 
 const PROGRAM = "browserpoll";
+/** Runs as under gramine-direct: with its command line, and a manifest beside the application. */
+const IN_GRAMINE = "browsergramine";
+const SECRET = "hunter2-of-the-database";
+let manifest: string;
 const CARD = `[data-finding="polling-loop"][data-workload="${PROGRAM}"]`;
 
 beforeAll(async () => {
   await tabs.launch();
+  const app = join(processes.folder(), "app");
+  manifest = `${app}.manifest`;
+  writeFileSync(manifest, `loader.env.PASSWORD = "${SECRET}"\nsgx.max_threads = 2\nloader.env.TOKEN = "${SECRET}"\n`);
+  await startProgram(processes, "steady", IN_GRAMINE, ["/usr/lib/gramine/direct/libpal.so", "init", app]);
   await startProgram(processes, "poll", PROGRAM);
   const fast = ["--interval", "1s", "--analysis.interval", "2s", "--analysis.window", "12s"];
   teescope = await startTeescope(processes, await freePort(), processes.folder(), fast);
@@ -122,4 +132,29 @@ it("mutes a finding with a reason, lists it when asked, and ends the silence", a
   await card.getByRole("button", { name: "Unmute" }).click();
   await shown(() => card.getByRole("button", { name: "Unmute" }).count()).toBe(0);
   await card.locator("summary", { hasText: "Mute" }).waitFor();
+});
+
+// A finding about an enclave needs one, and this machine has none. So the finding that polls is said to be about the program in
+// Gramine. The program, its manifest, the agent that reads it, and the server's answer are real.
+it("shows the lines of the manifest to change, and no other line", async () => {
+  const page = await tabs.visit("/?page=findings");
+  await page.route("**/api/findings*", async (route) => {
+    const answer = await route.fetch();
+    const report = (await answer.json()) as { findings: { workload: string }[] };
+    const moved = report.findings.map((f) => (f.workload === PROGRAM ? { ...f, workload: IN_GRAMINE, settings: ["at least 4 (few-threads)"] } : f));
+    await route.fulfill({ response: answer, json: { ...report, findings: moved } });
+  });
+  const card = page.locator(`[data-finding="polling-loop"][data-workload="${IN_GRAMINE}"]`);
+  await card.getByText("at least 4 (few-threads)").waitFor();
+  await card.getByRole("button", { name: "Show the lines" }).click();
+  await card.getByText(`--- ${manifest}`, { exact: true }).waitFor();
+  const lines = await card.locator(".query code").allTextContents();
+  const from = lines.indexOf(`--- ${manifest}`);
+  expect(lines.slice(from, from + 5)).toEqual([`--- ${manifest}`, `+++ ${manifest}.advised`, "@@ -2,1 +2,1 @@", "-sgx.max_threads = 2", "+sgx.max_threads = 4"]);
+  expect(lines[0]).toBe(`No line of ${manifest} is about this cause.`);
+  expect(await card.locator(".query .no").allTextContents()).toContain("-sgx.max_threads = 2");
+  expect(await card.locator(".query .yes").allTextContents()).toContain("+sgx.max_threads = 4");
+  expect(await page.content()).not.toContain(SECRET);
+  await screenshot(page, "manifest-lines");
+  expect(await seriousViolations(page)).toEqual([]);
 });

@@ -169,10 +169,10 @@ http { access_log off; ${paths} keepalive_requests 100000000; server { listen 12
 }
 
 /** Compiles and starts a program of test/e2e/progs. Its name becomes its workload's name. */
-export async function startProgram(processes: Processes, source: string, name: string): Promise<Started> {
+export async function startProgram(processes: Processes, source: string, name: string, args: readonly string[] = []): Promise<Started> {
   const program = join(processes.folder(), name);
   await execute("gcc", ["-O1", "-static", "-o", program, join(repository, "test/e2e/progs", `${source}.c`)]);
-  return processes.start(program, []);
+  return processes.start(program, args);
 }
 
 /** Puts a light load on nginx: a tenth of the time, because all files of tests share the processors. */
