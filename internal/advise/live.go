@@ -41,11 +41,11 @@ func (l *Live) Largest(figure func(Process) int) *Process {
 	return best
 }
 
-// Program is a program that runs in Gramine with its manifest, as the agent of its machine answers.
+// Program is a program that runs in Gramine, with its manifest.
 type Program struct {
-	Live     Live            `json:"live"`
-	Manifest string          `json:"manifest"`        // its path, as the process sees it
-	Text     []byte          `json:"text"`            // of the manifest
-	Error    string          `json:"error,omitempty"` // why it is not known
-	Machine  machine.Machine `json:"machine"`
+	Live     Live
+	Manifest string // its path, as the process sees it
+	Text     []byte // of the manifest
+	Error    string // why it is not known
+	Machine  machine.Machine
 }

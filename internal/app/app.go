@@ -116,7 +116,6 @@ type program struct {
 	status       *prom.Status  // nil in an agent
 	stored       bool          // this process writes into the data directory
 	exposition   http.Handler  // all metrics of this process; nil before run
-	manifests    http.Handler  // of programs in Gramine; nil in a server
 
 	// In up, the link to the other part, and in its server the agent.
 	link  *supervisor.Link
@@ -153,7 +152,7 @@ func (p *program) add(s ...service.Service) { p.services = append(p.services, s.
 func (p *program) agent() {
 	with := agentCollectors(p.Config, p.Log, p.confined)
 	control := onDemand(p.Config, p.host, p.Log, with)
-	p.web.Control, p.web.NextProfile, p.manifests = control, with.profiles, with.manifests
+	p.web.Control, p.web.NextProfile, p.web.Manifests = control, with.profiles, with.manifests
 	all := slices.Concat(with.collectors, []collector.Collector{control})
 	p.collectors, p.started = append(p.collectors, all...), with.system.Sampled()
 	p.capabilities = func() []string { return append(with.boundary.Capabilities(), with.system.Capabilities()...) }
@@ -218,9 +217,23 @@ func (p *program) server() error {
 		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub), Profiles: profiled,
 	}
 	if p.local != nil {
-		analysed.Threads, analysed.Manifest = p.local.Threads, p.local.Manifest
+		analysed.Threads = p.local.Threads
 	}
+	analysed.Lines = p.lines(db)
 	return p.analyse(analysed)
+}
+
+// lines returns what asks agents for the lines of manifests: that of this machine over the link, and others as they are scraped.
+func (p *program) lines(db *prom.Server) findings.AskLines {
+	return func(ctx context.Context, instance string, question []byte) ([]byte, error) {
+		switch {
+		case instance != "":
+			return prom.NewAsker(db).Ask(ctx, instance, "/api/manifest", question)
+		case p.local != nil:
+			return p.local.Lines(ctx, question)
+		}
+		return nil, errors.New("no agent of this machine is asked: name the instance")
+	}
 }
 
 // profiles adds the store of the profiles of this machine's agent. It returns nil without an agent.

@@ -132,7 +132,6 @@ func UpAgent(ctx context.Context, o Options, link *supervisor.Link) error {
 	group := service.NewGroup(p.Log)
 	gatherer := p.gatherer()
 	mux := p.routes(gatherer)
-	mux.Handle("GET /api/manifest", p.manifests) // no client gets it: the server shows only the lines to change
 	mux.Handle("GET /api/profiles/next", p.web.NextProfile)
 	mux.Handle("GET /-/ready", fine(group.Ready))
 	mux.Handle("GET /-/healthy", fine(gatherer.Hangs))
@@ -184,7 +183,7 @@ func UpServer(ctx context.Context, o Options, link *supervisor.Link) error {
 			return err
 		}
 		p.web.Inherited = supervisor.InheritedListener
-		p.web.Threads, p.web.Control, p.web.Frugal = p.local.Pass(), p.local.Pass(), o.Config.Overhead.Budget < 1
+		p.web.Threads, p.web.Control, p.web.Manifests, p.web.Frugal = p.local.Pass(), p.local.Pass(), p.local.Pass(), o.Config.Overhead.Budget < 1
 		p.add(p.local.Ready(agentStart))
 		p.confine(privilege.Server)
 		err := p.run(ctx)

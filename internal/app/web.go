@@ -40,6 +40,7 @@ func (p *program) routes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux.Handle("GET /api/top/threads", p.web.Threads)
 	mux.Handle("/api/control", p.web.Control)
 	mux.Handle("/api/control/{id}", p.web.Control)
+	mux.Handle("POST /api/manifest", p.web.Manifests)
 	return mux
 }
 

@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +32,32 @@ func upIs(t *testing.T, base, label, target string, want float64, reason string)
 	})
 }
 
+// showsLinesOf requires that a server shows the lines of a manifest on the machine of an agent, and that nobody else gets them there. The
+// program has the command line of gramine-direct.
+func showsLinesOf(t *testing.T, server, agent string) {
+	t.Helper()
+	app := filepath.Join(t.TempDir(), "app")
+	replace(t, app+".manifest", []byte("loader.env.PASSWORD = \"planted\"\nsgx.max_threads = 2\n"))
+	held(t, prog(t, "threads", "e2eremote"), "8/direct/libpal.so", "init", app)
+	const want = "\n@@ -2,1 +2,1 @@\n-sgx.max_threads = 2\n+sgx.max_threads = 4\n"
+	eventually(t, testLimit, "the lines of the manifest", func() error {
+		body, err := get(server + "/api/findings/manifest?workload=e2eremote&instance=" + agent)
+		if err == nil && (!strings.Contains(body, want) || strings.Contains(body, "planted")) {
+			err = fmt.Errorf("the server says %q", body)
+		}
+		return err
+	})
+	body, err := get(server + "/api/findings/manifest?workload=e2enobody&instance=" + agent)
+	if err == nil || !strings.Contains(err.Error(), "Run this on 127.0.0.1: sudo teescope advise --live") {
+		t.Errorf("without a program: %q, %v", body, err)
+	}
+	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	if resp, err := insecure.Post("https://"+agent+"/api/manifest", "application/json", strings.NewReader(`{"workload": "e2eremote"}`)); err == nil {
+		resp.Body.Close()
+		t.Errorf("the agent answers a client without a certificate: %s", resp.Status)
+	}
+}
+
 // An agent requires a client certificate and a password. A server that has both scrapes it. Certificates, authorities
 // and passwords are replaced without a restart, and each that does not fit is a reason that the user sees.
 func TestProtectedAgentIsScraped(t *testing.T) {
@@ -53,7 +80,7 @@ func TestProtectedAgentIsScraped(t *testing.T) {
 	replace(t, at("nobody.yml"), []byte("basic_auth: {username: nobody, password: other}\n"))
 	addr := freeAddr(t)
 	background(t, binary, "agent", "--listen", addr, "--web.config-file", at("web.yml"))
-	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--rules.default=false", "--analysis.enabled=false",
+	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--rules.default=false", "--analysis.interval", "1h",
 		"--targets", "https://"+addr, "--targets-config-file", at("nobody.yml"), "--targets-config-file", "127.0.0.*:*="+at("client.yml"))
 	base := "http://" + s.addr
 	agentIs := func(want float64, reason string) {
@@ -64,6 +91,7 @@ func TestProtectedAgentIsScraped(t *testing.T) {
 	if got, err := query(base, fmt.Sprintf("count(teescope_build_info{instance=%q})", addr), time.Now()); err != nil || got["{}"] != 1 {
 		t.Errorf("the metrics of the agent: %v, %v", got, err)
 	}
+	showsLinesOf(t, base, addr)
 
 	replace(t, at("web.yml"), password("pass two"))
 	agentIs(0, "401 Unauthorized")

@@ -8,7 +8,6 @@ package live
 
 import (
 	"fmt"
-	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -39,7 +38,7 @@ const (
 type Machine struct {
 	tee.Roots
 	Cgroup string
-	Reads  *reader.Pool // nil makes one
+	Reads  *reader.Pool // nil reads without a deadline, for tests
 }
 
 // Program is one running program. Its manifest is read only for programs of Gramine, and its settings only for those of SCONE.
@@ -70,12 +69,8 @@ type Finder struct {
 // New returns a finder. The settings are the names of variables that are read of programs in SCONE.
 func New(m Machine, settings map[string]bool) *Finder {
 	proc := hostfs.At(m.Proc)
-	reads := m.Reads
-	if reads == nil {
-		reads = reader.New(reader.Options{Proc: proc, Cgroup: m.Cgroup, Log: slog.New(slog.DiscardHandler)})
-	}
 	return &Finder{
-		proc: proc, machine: m, names: cgroup.Naming(m.Cgroup), settings: settings, topology: readTopology(hostfs.At(m.Sys)), reads: reads,
+		proc: proc, machine: m, names: cgroup.Naming(m.Cgroup), settings: settings, topology: readTopology(hostfs.At(m.Sys)), reads: m.Reads,
 	}
 }
 

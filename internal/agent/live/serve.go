@@ -3,13 +3,17 @@
 package live
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"time"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/lines"
 	"github.com/teescope/teescope/internal/advise/machine"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/condition"
@@ -21,38 +25,97 @@ const maxAnswered = 4 << 20
 // maxReason bounds a reason in bytes.
 const maxReason = 400
 
-// Server answers which program of Gramine a workload is, with its manifest. It is only for the server of the same machine: a manifest
-// may have secrets. It answers one request at a time.
+const (
+	// rest is how often the time of an answer passes before the next one begins, so that clients take at most a twentieth of a
+	// processor.
+	rest = 20
+	// patience is how long a request waits for its turn.
+	patience = 5 * time.Second
+)
+
+// Server answers which lines of the manifest of a program in Gramine to change. It shows no other line, because a manifest may have
+// secrets. It answers one request at a time, and pauses in between.
 type Server struct {
 	machine   Machine
 	processes func(workload string) (pids []int, known bool)
-	busy      chan struct{} // holds a value while a request is answered
+	turn      chan time.Time // holds the earliest time of the next answer while none is made
 }
 
 // NewServer returns a server. processes returns the processes of a workload, and whether it exists.
 func NewServer(m Machine, processes func(workload string) (pids []int, known bool)) *Server {
-	return &Server{m, processes, make(chan struct{}, 1)}
+	turn := make(chan time.Time, 1)
+	turn <- time.Time{}
+	return &Server{m, processes, turn}
 }
 
-// ServeHTTP answers ?workload=NAME with an [advise.Program] as JSON, or with 404 if no program of the workload runs in Gramine.
+// ServeHTTP answers a [lines.Question] as JSON with text for people, or with 404 if no program of the workload runs in Gramine or its
+// manifest cannot be read.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
-	case <-r.Context().Done():
+	var q lines.Question
+	if !jsonapi.Read(w, r, "question", &q) {
 		return
 	}
-	name := r.URL.Query().Get("workload")
-	pids, known := s.processes(name)
+	end, ok := s.begin(r.Context())
+	if !ok {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "other requests for manifests come first: ask again later", http.StatusServiceUnavailable)
+		return
+	}
+	defer end()
+	p, found := s.program(q.Workload)
+	if !found {
+		http.Error(w, fmt.Sprintf("no process of the workload %q runs in Gramine now", text.Label(text.Cut(q.Workload, maxReason))), http.StatusNotFound)
+		return
+	}
+	said, err := lines.Of(p, q)
+	if err != nil {
+		http.Error(w, text.Short(text.Label(err.Error()), maxReason), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, said) // an error means that the client has disconnected
+}
+
+// begin waits for the turn of a request. The returned function ends it. It returns false if others come first for too long.
+func (s *Server) begin(ctx context.Context) (end func(), ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var next time.Time
+	select {
+	case next = <-s.turn:
+	case <-ctx.Done():
+		return nil, false
+	}
+	if wait := time.Until(next); wait > patience || !sleep(ctx, wait) {
+		s.turn <- next
+		return nil, false
+	}
+	began := time.Now()
+	return func() { s.turn <- time.Now().Add(rest * time.Since(began)) }, true
+}
+
+// sleep waits, and reports whether the context has not ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// program reads the program of Gramine that a workload is.
+func (s *Server) program(workload string) (advise.Program, bool) {
+	pids, known := s.processes(workload)
 	finder := New(s.machine, nil)
 	p, found := finder.gramine(pids)
 	if !known || !found {
-		http.Error(w, fmt.Sprintf("no process of the workload %q runs in Gramine now", text.Label(name)), http.StatusNotFound)
-		return
+		return advise.Program{}, false
 	}
 	finder.Read(&p)
 	answer := advise.Program{Live: p.Live, Manifest: p.Manifest, Text: p.Text}
-	answer.Live.Workload = name
+	answer.Live.Workload = workload
 	answer.Machine = machine.This(condition.Host{Proc: finder.proc, Sys: hostfs.At(s.machine.Sys)})
 	switch {
 	case p.Err != nil:
@@ -60,8 +123,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(p.Text) > maxAnswered:
 		answer.Error, answer.Text = fmt.Sprintf("it has more than %d MiB", maxAnswered>>20), nil
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // an error means that the server has ended
+	return answer, true
 }
 
 // gramine returns the first program of Gramine that some of these processes are of.

@@ -39,6 +39,14 @@ func Collective(workload string) bool {
 	return workload == "idle" || workload == "kernel" || workload == "other"
 }
 
+// Host returns the host of an instance, which is host:port, or a host alone.
+func Host(instance string) string {
+	if host, _, err := net.SplitHostPort(instance); err == nil {
+		return host
+	}
+	return instance
+}
+
 // SameHost reports whether two instances, host:port, are on one host.
 func SameHost(a, b string) bool {
 	hostA, _, errA := net.SplitHostPort(a)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -14,12 +15,16 @@ import (
 	"github.com/teescope/teescope/internal/agent/live"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // thisMachine are the roots of the machine that the program runs on.
 func thisMachine() live.Machine {
-	return live.Machine{Roots: tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}, Cgroup: "/sys/fs/cgroup"}
+	const proc, groups = "/proc", "/sys/fs/cgroup"
+	reads := reader.New(reader.Options{Proc: hostfs.At(proc), Cgroup: groups, Log: slog.New(slog.DiscardHandler)})
+	return live.Machine{Roots: tee.Roots{Proc: proc, Dev: "/dev", Sys: "/sys"}, Cgroup: groups, Reads: reads}
 }
 
 // maxNamed bounds the programs that an error names.

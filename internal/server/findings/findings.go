@@ -65,8 +65,8 @@ type Options struct {
 	// Threads reads the threads of workloads on the machine Instance, if an agent of it is reachable. It may be nil.
 	Threads  ThreadList
 	Instance string
-	// Manifest reads the manifest of a workload in Gramine on the same machine. It may be nil.
-	Manifest ManifestOf
+	// Lines asks agents for the lines of manifests that advice changes. It may be nil.
+	Lines AskLines
 	// Profiles are those of the machine Instance. It may be nil.
 	Profiles Profiles
 	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the

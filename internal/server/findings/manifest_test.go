@@ -11,35 +11,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/lines"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/render"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// secret is in lines of manifests that no client may see.
-const secret = "hunter2-of-the-database"
-
-// withManifest returns an Analyst beside an agent that knows the workload "redis", with a finding about it and others.
-func withManifest(t *testing.T, p advise.Program, failure error) *Analyst {
+// withAgents returns an Analyst with findings about workloads of two machines. Agents answer with a text or an error. It also returns
+// the last question, and the machine that was asked.
+func withAgents(t *testing.T, says string, failure error) (a *Analyst, q *lines.Question, asked *string) {
 	t.Helper()
-	a, _ := analyst(t, &source{}, nil)
+	a, _ = analyst(t, &source{}, nil)
+	q, asked = new(lines.Question), new(string)
 	a.opts.Instance = own
-	a.opts.Manifest = func(_ context.Context, workload string) ([]byte, error) {
-		if workload != "redis" {
-			return nil, errors.New("asking the agent: 404 Not Found: no process of the workload runs in Gramine now")
-		}
-		body, err := json.Marshal(p)
-		return body, errors.Join(err, failure)
+	a.opts.Lines = func(_ context.Context, instance string, question []byte) ([]byte, error) {
+		*asked = instance
+		*q = lines.Question{}
+		return []byte(says), errors.Join(json.Unmarshal(question, q), failure)
 	}
-	elsewhere := findingOf(judged.AEXStorm, "redis", "node2:9750")
-	a.newest = &render.Report{Findings: []analysis.Finding{findingOf(judged.OCALLBound, "redis", own), findingOf(judged.EPCThrashing, "other", own), elsewhere}}
-	return a
-}
-
-// program is a program in Gramine with a manifest.
-func program(manifest string) advise.Program {
-	return advise.Program{Manifest: "/app/redis.manifest", Text: []byte(manifest), Live: advise.Live{Runtime: "gramine-sgx", App: "redis", Processes: []advise.Process{{PID: 7, Threads: 9}}}}
+	a.newest = &render.Report{Findings: []analysis.Finding{
+		findingOf(judged.OCALLBound, "redis", own), findingOf(judged.EPCThrashing, "other", own), findingOf(judged.AEXStorm, "redis", "node2:9750"),
+	}}
+	return a, q, asked
 }
 
 func askManifest(t *testing.T, a *Analyst, query string) (int, string) {
@@ -49,69 +42,49 @@ func askManifest(t *testing.T, a *Analyst, query string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestServeManifest: the lines to change are shown, first those about the cause that was asked for, with the advice about the findings
-// of the workload on this machine, and no other line of the manifest.
+// TestServeManifest: the agent of the workload's machine is asked, with the findings about this workload on this machine.
 func TestServeManifest(t *testing.T) {
-	a := withManifest(t, program("loader.env.PASSWORD = \""+secret+"\"\nsgx.max_threads = 9\nloader.env.TOKEN = \""+secret+"\"\nsgx.insecure__protected_files_key = \""+secret+"\"\n"), nil)
-	status, body := askManifest(t, a, "?workload=redis&instance="+own+"&rule="+judged.OCALLBound)
-	if status != http.StatusOK || strings.Contains(body, secret) {
-		t.Fatalf("%d, or a secret is shown:\n%s", status, body)
-	}
-	cause, others, _ := strings.Cut(body, "Other advice about /app/redis.manifest: ")
-	for text, in := range map[string]string{
-		"enclave exits take much of the time (ocalls)": cause,
-		"(thread-slots)\n• ":                           others,
-		"\n--- /app/redis.manifest\n+++ /app/redis.manifest.advised\n@@ -2,1 +2,1 @@\n-sgx.max_threads = 9\n+sgx.max_threads = 18\n": others,
-		"No lines: one has a key for encryption. ": others,
+	for query, want := range map[string]struct{ asked, rule, finding string }{
+		"?workload=redis&instance=" + own + "&rule=" + judged.OCALLBound: {"", judged.OCALLBound, judged.OCALLBound},
+		"?workload=redis": {"", "", judged.OCALLBound},
+		"?workload=redis&instance=node2:9750&rule=x":      {"node2:9750", "x", judged.AEXStorm},
+		"?workload=another&instance=node2:9750&rule=none": {"node2:9750", "none", ""},
 	} {
-		if !strings.Contains(in, text) {
-			t.Errorf("%q is not there:\n%s\nothers\n%s", text, cause, others)
+		a, q, asked := withAgents(t, "-sgx.max_threads = 2\r\n+sgx.max_threads = 4\x1b[2J\n", nil)
+		status, body := askManifest(t, a, query)
+		if status != http.StatusOK || body != "-sgx.max_threads = 2\n+sgx.max_threads = 4\ufffd[2J\n" {
+			t.Errorf("%s: %d %q", query, status, body)
 		}
-	}
-	for _, name := range []string{"(aex-rate)", "(preheat)"} { // of other machines and workloads
-		if strings.Contains(body, name) {
-			t.Errorf("%s is there:\n%s", name, body)
+		rules := ""
+		for _, f := range q.Findings {
+			rules += f.Rule
 		}
-	}
-	for line := range strings.Lines(body) {
-		changed := strings.Contains(line, "max_threads = ") || strings.Contains(line, "/app/redis.manifest") || strings.Contains(line, " = ")
-		if (line[0] == '+' || line[0] == '-') && !changed {
-			t.Errorf("%q looks like a changed line", line)
+		if *asked != want.asked || q.Rule != want.rule || rules != want.finding || !q.Judged || !strings.Contains(query, q.Workload) {
+			t.Errorf("%s: %q was asked %+v", query, *asked, q)
 		}
-	}
-	if _, body := askManifest(t, a, "?workload=redis"); !strings.HasPrefix(body, "\nOther advice about /app/redis.manifest") {
-		t.Errorf("without a cause:\n%s", body)
-	}
-	if _, body := askManifest(t, a, "?workload=redis&rule=none"); !strings.HasPrefix(body, "No line of /app/redis.manifest is about this cause.\n\nOther advice") {
-		t.Errorf("for another cause:\n%s", body)
 	}
 }
 
+// An error says on which machine which command shows the lines.
 func TestServeManifestRefuses(t *testing.T) {
-	fine := program("sgx.max_threads = 9\n")
-	unread := fine
-	unread.Error = "it is no regular file"
+	none := errors.New("asking the agent: 404 Not Found: no process of the workload runs in Gramine now\x1b[2J")
 	for name, tt := range map[string]struct {
-		of      advise.Program
-		failure error
-		query   string
-		status  int
-		text    string
+		query  string
+		status int
+		text   string
 	}{
-		"no name":          {fine, nil, "", http.StatusBadRequest, "Name the workload"},
-		"another machine":  {fine, nil, "?workload=redis&instance=node2:9750", http.StatusNotFound, "beside no agent"},
-		"no such workload": {fine, nil, "?workload=other", http.StatusNotFound, "no process of the workload runs in Gramine now. sudo teescope advise --live"},
-		"no answer":        {fine, errors.New("no connection\x1b[2J"), "?workload=redis", http.StatusNotFound, "no connection�[2J"},
-		"not readable":     {unread, nil, "?workload=redis", http.StatusNotFound, "it is no regular file"},
-		"not a manifest":   {program("a = [[[["), nil, "?workload=redis", http.StatusNotFound, "/app/redis.manifest"},
+		"no name":     {"", http.StatusBadRequest, "Name the workload: ?workload=NAME."},
+		"no answer":   {"?workload=redis&instance=node2:9750", http.StatusNotFound, "runs in Gramine now\ufffd[2J. Run this on node2: sudo teescope advise --live"},
+		"no instance": {"?workload=redis", http.StatusNotFound, ". Run this on the machine of the workload: sudo teescope advise --live"},
+		"hostile":     {"?workload=redis&instance=" + strings.Repeat("%1b", 3000), http.StatusNotFound, "\ufffd: sudo teescope advise --live"},
 	} {
-		status, body := askManifest(t, withManifest(t, tt.of, tt.failure), tt.query)
-		if status != tt.status || !strings.Contains(body, tt.text) {
-			t.Errorf("%s: %d %s", name, status, body)
+		a, _, _ := withAgents(t, "", none)
+		if status, body := askManifest(t, a, tt.query); status != tt.status || !strings.HasSuffix(body, tt.text) || len(body) > 1000 {
+			t.Errorf("%s: %d %q", name, status, body)
 		}
 	}
 	a, _ := analyst(t, &source{}, nil)
-	if status, body := askManifest(t, a, "?workload=redis"); status != http.StatusNotFound || !strings.Contains(body, "beside no agent") {
-		t.Errorf("without an agent: %d %s", status, body)
+	if status, body := askManifest(t, a, "?workload=redis&instance=n:1"); status != http.StatusNotFound || body != "This server reaches no agent. Run this on n: sudo teescope advise --live" {
+		t.Errorf("without agents: %d %s", status, body)
 	}
 }

@@ -25,6 +25,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Threads != nil {
 		mux.Handle("GET /api/top/threads", s.whenReady(s.opts.Threads))
 	}
+	if s.opts.Manifests != nil {
+		mux.Handle("POST /api/manifest", s.whenReady(s.opts.Manifests))
+	}
 	if s.opts.Control != nil {
 		mux.Handle("/api/control", s.whenReady(s.opts.Control))
 		mux.Handle("/api/control/{id}", s.whenReady(s.opts.Control))

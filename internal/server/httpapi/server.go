@@ -25,7 +25,9 @@ type Options struct {
 	Page    fs.FS  // the built page, index.html at its root
 	Metrics prometheus.Gatherer
 	Threads http.Handler // threads of one workload, for teescope top
-	Control http.Handler // what is switched on while it runs: /api/control and below
+	// Manifests answers an agent's questions about programs in Gramine: POST /api/manifest.
+	Manifests http.Handler
+	Control   http.Handler // what is switched on while it runs: /api/control and below
 	// NextProfile is the next profile of an agent: /api/profiles/next. Profiles are those that a server keeps: /api/profiles and
 	// below.
 	NextProfile, Profiles http.Handler

@@ -81,7 +81,8 @@ func request(t *testing.T, s *Server, method, path string, header ...string) (*h
 func TestRoutes(t *testing.T) {
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "api "+r.URL.Path) })
 	threads := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "threads "+r.URL.RawQuery) })
-	full := serve(t, Options{Page: builtPage(), Metrics: gatherer(), API: api, Threads: threads})
+	manifests := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "manifests "+r.Method) })
+	full := serve(t, Options{Page: builtPage(), Metrics: gatherer(), API: api, Threads: threads, Manifests: manifests})
 	agent := serve(t, Options{Metrics: gatherer()})
 	for _, tt := range []struct {
 		name, method, path string
@@ -102,6 +103,8 @@ func TestRoutes(t *testing.T) {
 		{"threads", "GET", "/api/top/threads?workload=a", full, 200, "text/plain; charset=utf-8", "threads workload=a"},
 		{"posting to the threads", "POST", "/api/top/threads", full, 404, "text/plain; charset=utf-8", "404"},
 		{"threads of a server", "GET", "/api/top/threads?workload=a", agent, 404, "text/plain; charset=utf-8", "404"},
+		{"manifests", "POST", "/api/manifest", full, 200, "text/plain; charset=utf-8", "manifests POST"},
+		{"getting manifests", "GET", "/api/manifest", full, 404, "text/plain; charset=utf-8", "404"},
 		{"healthy", "GET", "/-/healthy", full, 200, "text/plain; charset=utf-8", "healthy"},
 		{"ready", "GET", "/-/ready", full, 200, "text/plain; charset=utf-8", "ready"},
 		{"no such check", "GET", "/-/reload", full, 404, "text/plain; charset=utf-8", "404"},

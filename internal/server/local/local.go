@@ -101,6 +101,11 @@ func (a *Agent) do(ctx context.Context, path, accept string, expected int64) (go
 	if accept != "" {
 		req.Header.Set("Accept", accept)
 	}
+	return a.send(req, expected)
+}
+
+// send sends a request, and reads an answer of about the expected bytes.
+func (a *Agent) send(req *http.Request, expected int64) (got answer, err error) {
 	resp, err := a.client.Do(req)
 	if err != nil {
 		var of *url.Error
@@ -128,9 +133,17 @@ func (a *Agent) Threads(ctx context.Context, workload string) ([]byte, error) {
 	return a.get(ctx, "/api/top/threads?workload="+url.QueryEscape(workload), "")
 }
 
-// Manifest returns what the agent answers about the program in Gramine that a workload is, with its manifest, as JSON.
-func (a *Agent) Manifest(ctx context.Context, workload string) ([]byte, error) {
-	return a.get(ctx, "/api/manifest?workload="+url.QueryEscape(workload), "")
+// Lines asks a question about the manifest of a program in Gramine, as JSON, and returns the agent's text.
+func (a *Agent) Lines(ctx context.Context, question []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/manifest", bytes.NewReader(question))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	got, err := a.send(req, 0)
+	return got.body, err
 }
 
 // profileHeader has the name of a profile, with which the next one is asked for.
