@@ -30,6 +30,7 @@ type adviseFlags struct {
 	cli.Analysis
 	json, markdown, apply bool
 	failOn                string
+	instance              string
 	whatIf                []string
 	verify                bool
 }
@@ -77,6 +78,7 @@ func adviseCommand() *cobra.Command {
 	f.StringVar(&o.Run, "run", "", "run `file` of teescope record")
 	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
+	f.StringVar(&o.instance, "instance", "", "the machine of the workload, with this `name` as in the label instance, if several have such a workload")
 	f.BoolVar(&o.Muted, "muted", false, "also judge the findings on the server that are muted")
 	f.DurationVar(&o.Window, "window", 5*time.Minute, "how far back to look on the server, a `duration`")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop the questions to the server after this time")
@@ -86,7 +88,7 @@ func adviseCommand() *cobra.Command {
 	f.BoolVar(&o.markdown, "markdown", false, "write Markdown")
 	f.BoolVar(&o.apply, "apply", false, "also write the changed manifest to FILE.advised, without what is insecure or needs a decision")
 	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when advice has this `severity` or a higher one: "+strings.Join(render.Severities(), ", "))
-	for _, name := range []string{"define", "elapsed", "pid", "workload", "window", "what-if"} {
+	for _, name := range []string{"define", "elapsed", "pid", "workload", "instance", "window", "what-if"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	complete(cmd, "fail-on", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
@@ -107,6 +109,10 @@ func (o *adviseFlags) validate(cmd *cobra.Command) error {
 		return errors.New("--apply changes a manifest: name it with --manifest")
 	case len(o.Define) > 0 && o.Manifest == "":
 		return errors.New("--define renders a manifest: name it with --manifest")
+	case set("instance") && o.Run != "":
+		return errors.New("--instance names a machine of a server, and a run is of one machine: use only one of --instance and --run")
+	case set("instance") && o.Workload == "" && !o.Live && o.PID == 0:
+		return errors.New("--instance: also name the workload with --workload")
 	case o.PID < 0:
 		return fmt.Errorf("--pid %d is no process", o.PID)
 	case (o.Live || o.PID > 0) && o.Run != "":
@@ -201,11 +207,15 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 	if err != nil {
 		return nil, err
 	}
+	about, err := o.onMachine(result.Findings)
+	if err != nil {
+		return nil, err
+	}
 	facts.Judged = true
 	facts.Rates = advised.Rates(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Bursts = advised.Bursts(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Locks = advised.Locks(ctx, result, o.Workload, facts.FindingsOf)
-	kept, muted := judged(result.Findings, o.Muted)
+	kept, muted := judged(about, o.Muted)
 	if facts.Findings = kept; muted != "" {
 		notes = append(notes, muted)
 	}

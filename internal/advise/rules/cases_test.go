@@ -53,6 +53,7 @@ func allCases() map[string]ruleCases {
 		"check-pointers":      checkPointersCases(),
 		"config-debug":        configDebugCases(),
 		"config-over-epc":     configOverEpcCases(),
+		"config-threads":      configThreadsCases(),
 		"debug-build":         debugBuildCases(),
 		"deprecated-keys":     deprecatedKeysCases(),
 		"edmm-calls":          edmmCallsCases(),

@@ -49,6 +49,7 @@ func All() []advise.Rule {
 		checkPointers(),
 		configDebug(),
 		configOverEPC(),
+		configThreads(),
 		debugBuild(),
 		deprecatedKeys(),
 		edmmCalls(),

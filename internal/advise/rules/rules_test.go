@@ -146,7 +146,7 @@ func (g given) facts(t *testing.T) *advise.Facts {
 // withoutDiff are the rules whose advice is about the application or the machine, and not about a line of a manifest.
 func withoutDiff() []string {
 	return []string{
-		"aex-rate", "config-debug", "config-over-epc", "debug-build", "encrypted-files", "encrypted-pipes", "exitless-pinning", "futex-time", "invalid-values", "library-os-limit", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
+		"aex-rate", "config-debug", "config-over-epc", "config-threads", "debug-build", "encrypted-files", "encrypted-pipes", "exitless-pinning", "futex-time", "invalid-values", "library-os-limit", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
 		"raw-syscalls", "scone-queues", "scone-simulation", "scone-slots", "scone-spins", "sgx-limit", "small-transfers", "shared-cores", "stale-manifest", "start-only", "thread-creation", "throughput-split", "time-calls", "traps",
 	}
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
+)
+
+// onMachine returns the findings about the workload on one machine: that of --instance, or with --live this one. Workloads of several
+// machines may have one name, and what is found on one machine is no fact about another.
+func (o *adviseFlags) onMachine(all []analysis.Finding) ([]analysis.Finding, error) {
+	var machines []string
+	for _, f := range all {
+		if f.Instance != "" && !slices.Contains(machines, f.Instance) {
+			machines = append(machines, f.Instance)
+		}
+	}
+	slices.Sort(machines)
+	host, _ := os.Hostname() // without a name, none is equal
+	this := func(instance string) bool {
+		switch {
+		case o.instance != "":
+			return instance == o.instance || query.Host(instance) == o.instance
+		case o.Live:
+			return query.Host(instance) == host
+		}
+		return len(machines) == 1
+	}
+	switch {
+	case len(machines) == 0 || slices.ContainsFunc(machines, this):
+	case o.instance == "" && len(machines) == 1 && loopback(o.Server):
+		return all, nil // of this machine, under another name
+	case o.instance == "":
+		return nil, fmt.Errorf("%s has findings about the workload %q on %d machines, and none is known to be the right one: name it with --instance, one of %s",
+			o.Server, o.Workload, len(machines), strings.Join(machines[:min(len(machines), 10)], ", "))
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(f analysis.Finding) bool { return f.Instance != "" && !this(f.Instance) }), nil
+}
