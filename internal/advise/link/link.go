@@ -22,10 +22,17 @@ import (
 const perQuery = 10 * time.Second
 
 // how says where the lines of the manifest are.
-const how = "The lines of the manifest: sudo teescope advise --live, on its machine."
+func how(instance string) string {
+	where := "its machine"
+	if instance != "" {
+		where = query.Host(instance)
+	}
+	return "The lines of the manifest: sudo teescope advise --live, on " + where + "."
+}
 
-// Of returns what advice there is about the cause of a rule of the analysis, and how to get the lines. It is empty if there is none.
-func Of(rule string) []string {
+// Of returns what advice there is about the cause of a rule of the analysis, and how to get the lines on the machine of an instance. It
+// is empty if there is none.
+func Of(rule, instance string) []string {
 	var all []string
 	for _, r := range rules.All() {
 		judges := slices.ContainsFunc(r.Needs, func(list []advise.Input) bool { return slices.Contains(list, advise.Findings) })
@@ -34,7 +41,7 @@ func Of(rule string) []string {
 		}
 	}
 	if all != nil {
-		all = append(all, how)
+		all = append(all, how(instance))
 	}
 	return all
 }
@@ -43,7 +50,7 @@ func Of(rule string) []string {
 func Add(ctx context.Context, source query.Source, r *engine.Result) {
 	linked := make(map[int][]string)
 	for i, f := range r.Findings {
-		if of := Of(f.Rule); of != nil && f.Workload != "" {
+		if of := Of(f.Rule, f.Instance); of != nil && f.Workload != "" {
 			linked[i] = of
 		}
 	}

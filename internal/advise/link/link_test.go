@@ -49,7 +49,7 @@ func TestAdd(t *testing.T) {
 		}
 	}
 	got := strings.Join(r.Findings[0].Settings, "\n")
-	if !strings.Contains(got, "(ocalls)") || !strings.HasSuffix(got, how) {
+	if !strings.Contains(got, "(ocalls)") || !strings.HasSuffix(got, "\nThe lines of the manifest: sudo teescope advise --live, on one.") || !strings.HasSuffix(strings.Join(r.Findings[1].Settings, "\n"), ", on its machine.") {
 		t.Errorf("%s", got)
 	}
 	if len(s.asked) != 1 || len(r.Problems) != 0 {
@@ -73,7 +73,7 @@ func TestOf(t *testing.T) {
 		judged.OCALLBound: "(ocalls)", judged.Exitless: "(exitless-off)", judged.AEXStorm: "(aex-rate)", judged.EPCThrashing: "(enclave-over-epc)", judged.ProcessChurn: "(forks)",
 		judged.ThreadsOverCapacity: "(thread-slots)", judged.SlowStart: "(slow-load)", judged.PageFaultStorm: "(preheat)", judged.EncryptionTax: "(encrypted-files)",
 	} {
-		if of := Of(rule); !slices.ContainsFunc(of, func(s string) bool { return strings.HasSuffix(s, want) }) {
+		if of := Of(rule, ""); !slices.ContainsFunc(of, func(s string) bool { return strings.HasSuffix(s, want) }) {
 			t.Errorf("%s: %v, want %s", rule, of, want)
 		}
 	}

@@ -19,8 +19,9 @@ import (
 	"github.com/teescope/teescope/internal/run/condition"
 )
 
-// maxAnswered bounds the manifest of an answer in bytes. Larger ones are signed, and their lines are changed in another file.
-const maxAnswered = 4 << 20
+// maxAnswered bounds the manifest of an answer in bytes. Larger ones are signed, and their lines are changed in another file. Reading one
+// that is made of the shortest keys takes about 75 times its size, and an agent has 512 MiB.
+const maxAnswered = 1 << 20
 
 // maxReason bounds a reason in bytes.
 const maxReason = 400

@@ -47,7 +47,7 @@ func TestServedProgram(t *testing.T) {
 	if err := os.Truncate(filepath.Join(f.dir, "container/app/redis-server.manifest.sgx"), maxAnswered+1); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := server(f).program("redis"); got.Text != nil || got.Error != "it has more than 4 MiB" {
+	if got, _ := server(f).program("redis"); got.Text != nil || got.Error != "it has more than 1 MiB" {
 		t.Errorf("a large manifest: %.300v", got)
 	}
 }
