@@ -18,6 +18,7 @@ func All() []engine.Rule {
 		encryptionTax(),
 		epcThrashing(),
 		exitless(),
+		gpuUnused(),
 		growthToLimit(),
 		guestExits(),
 		llcMisses(),

@@ -49,6 +49,13 @@ func TestRulesQueryMetricsThatExist(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(text), -1) {
 		known[m[1]] = true
 	}
+	probes, err := os.ReadFile(top + "deploy/probes/libcuda.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^  - name: (\w+)$`).FindAllStringSubmatch(string(probes), -1) {
+		known["teescope_user_"+m[1]+"_total"] = true // of a probe that counts
+	}
 	metric := regexp.MustCompile(`\b(?:teescope|sgx|container|node)_\w+`)
 	for _, r := range All() {
 		for _, s := range r.Signals {

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
+	"github.com/teescope/teescope/internal/agent/tee/gpu"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -168,8 +170,7 @@ func (o Options) sev(c cpu) Check {
 	return check
 }
 
-// gpu checks for NVIDIA devices. Only NVML, a library that belongs to the driver, reports whether confidential
-// computing is on. The registry keys that the module was loaded with are a hint.
+// gpu checks for NVIDIA devices, and asks their driver whether they are confidential and accept work.
 func (o Options) gpu() Check {
 	check := Check{Group: groupTEE, Name: "gpu", Status: Missing, Detail: "no NVIDIA GPU with its driver"}
 	nodes, _ := filepath.Glob(filepath.Join(o.Roots.Dev, "nvidia[0-9]*"))
@@ -181,13 +182,31 @@ func (o Options) gpu() Check {
 		return check
 	}
 	check.Detail = fmt.Sprintf("NVIDIA GPUs: %d, driver %s", len(nodes), or(printable(read(o.Roots.Sys, "module/nvidia/version")), "of unknown version"))
-	if strings.Contains(o.proc("driver/nvidia/params")+read(o.Roots.Sys, "module/nvidia/parameters/NVreg_RegistryDwords"), "RmConfidentialCompute=1") {
-		check.Status, check.Detail = OK, check.Detail+"; loaded for confidential computing"
-		return check
+	state, err := gpu.Read(o.Roots)
+	switch {
+	case errors.Is(err, gpu.ErrUnsupported):
+		check.Detail += ", which does not know confidential computing"
+	case err != nil:
+		check.Status, check.Detail = Unknown, check.Detail+fmt.Sprintf("; it was not asked whether confidential computing is on: %v", err)
+		check.Advice = "check with: nvidia-smi conf-compute -f"
+	default:
+		check.Status, check.Detail, check.Advice = confidential(state, check.Detail)
 	}
-	check.Status, check.Detail = Unknown, check.Detail+"; no file shows whether confidential computing is on"
-	check.Advice = "check with: nvidia-smi conf-compute -f"
 	return check
+}
+
+// confidential judges the state of GPUs.
+func confidential(s gpu.State, detail string) (status Status, said, advice string) {
+	switch {
+	case s.Mode == gpu.Off:
+		return OK, detail + "; confidential computing is off", ""
+	case !s.Ready:
+		return Limited, fmt.Sprintf("%s; confidential computing is %s, but the GPUs accept no work", detail, s.Mode),
+			"set them ready: nvidia-smi conf-compute -srs 1; until then programs find no GPU, and may go on with the CPU"
+	case s.DevTools || s.Environment == "simulation":
+		return Limited, fmt.Sprintf("%s; confidential computing is %s, in a mode for developers", detail, s.Mode), "it does not protect: switch the mode off for secrets"
+	}
+	return OK, fmt.Sprintf("%s; confidential computing is %s, and the GPUs accept work", detail, s.Mode), ""
 }
 
 func or(text, otherwise string) string {
