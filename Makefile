@@ -35,6 +35,7 @@ LAYOUT_OF := \
 	internal/agent/tee/sgx/driver/sgx.bpf.o internal/agent/tee/sgx/driver \
 	internal/agent/tee/cvm/guest/guest.bpf.o internal/agent/tee/cvm/guest \
 	internal/agent/tee/vm/vm.bpf.o internal/agent/tee/vm \
+	internal/agent/tee/nitro/nitro.bpf.o internal/agent/tee/nitro \
 	internal/agent/userprobe/userprobe.bpf.o internal/agent/userprobe \
 	$(foreach package,breakpoint count crossing functions gramine interrupts window,\
 		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))

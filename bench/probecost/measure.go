@@ -95,6 +95,7 @@ var prefixes = map[string]string{
 	"internal/agent/tee/sgx/boundary/boundary.bpf.o": "transition/",
 	"internal/agent/tee/cvm/guest/guest.bpf.o":       "cvm/",
 	"internal/agent/tee/vm/vm.bpf.o":                 "vm/",
+	"internal/agent/tee/nitro/nitro.bpf.o":           "nitro/",
 	"internal/agent/userprobe/userprobe.bpf.o":       "user/",
 }
 

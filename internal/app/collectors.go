@@ -23,6 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
 	"github.com/teescope/teescope/internal/agent/tee/gpu"
+	"github.com/teescope/teescope/internal/agent/tee/nitro"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
 	"github.com/teescope/teescope/internal/agent/tee/vm"
@@ -198,6 +199,7 @@ func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Po
 			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Pods: names.Complete, Log: log.With("part", "cvm"),
 		}),
 		vm.New(vm.Options{Roots: m.roots, Cgroup: m.cgroup, Reads: reads, Budget: c.Overhead.Budget, Pods: names.Complete, Log: log.With("part", "vm")}),
+		nitro.New(nitro.Options{Roots: m.roots, Reads: reads, Budget: c.Overhead.Budget, Log: log.With("part", "nitro")}),
 		gpu.New(m.roots, log.With("part", "gpu")),
 	}
 }

@@ -49,12 +49,16 @@ func (r Roots) hasSGX() bool {
 // Available returns, for each kind, whether the machine offers it to workloads or runs inside it.
 func (d *Detector) Available() map[teelabel.Kind]bool {
 	return map[teelabel.Kind]bool{
-		teelabel.SGX: d.roots.hasSGX(),
-		teelabel.TDX: d.guest == teelabel.TDX || IsOn(d.roots.Sys, "module/kvm_intel/parameters/tdx"),
-		teelabel.SEV: d.guest == teelabel.SEV || IsOn(d.roots.Sys, "module/kvm_amd/parameters/sev"),
-		teelabel.CCA: d.guest == teelabel.CCA, // no released kernel hosts realms
+		teelabel.SGX:   d.roots.hasSGX(),
+		teelabel.TDX:   d.guest == teelabel.TDX || IsOn(d.roots.Sys, "module/kvm_intel/parameters/tdx"),
+		teelabel.SEV:   d.guest == teelabel.SEV || IsOn(d.roots.Sys, "module/kvm_amd/parameters/sev"),
+		teelabel.CCA:   d.guest == teelabel.CCA, // no released kernel hosts realms
+		teelabel.Nitro: IsParent(d.roots),
 	}
 }
+
+// IsParent reports whether the machine can run Nitro Enclaves (drivers/virt/nitro_enclaves).
+func IsParent(r Roots) bool { return hostfs.At(r.Dev).Exists("nitro_enclaves") }
 
 // GuestOf returns the TEE in which the whole machine runs.
 func GuestOf(r Roots) teelabel.Kind {

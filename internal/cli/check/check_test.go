@@ -121,6 +121,9 @@ func TestHardwareAndDrivers(t *testing.T) {
 		"SEV, off":  {map[string]string{"proc/cpuinfo": amd}, "sev-snp", Missing, "KVM does not use it", "sev_snp=1"},
 		"SEV guest": {map[string]string{"dev/sev-guest": ""}, "sev-snp", OK, "is an SEV-SNP guest", ""},
 
+		"Nitro":          {map[string]string{"dev/nitro_enclaves": "", "sys/module/nitro_enclaves/parameters/ne_cpus": "1,3\n"}, "nitro", OK, "set aside for them: 1,3", ""},
+		"Nitro, no CPUs": {map[string]string{"dev/nitro_enclaves": ""}, "nitro", Limited, "can run", "allocator"},
+
 		"no GPU":          {nil, "gpu", Missing, "no NVIDIA GPU", ""},
 		"GPU, no device":  {map[string]string{"sys/module/nvidia/version": "570.1"}, "gpu", Missing, "created no device", "nvidia-smi"},
 		"GPU":             {map[string]string{"sys/module/nvidia/version": "570.1\n", "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidiactl": ""}, "gpu", Unknown, "NVIDIA GPUs: 2, driver 570.1; it was not asked", "conf-compute"},

@@ -26,10 +26,24 @@ func (o Options) tees(c cpu, t trials) []Check {
 			Advice: "the bounce buffers are counted, but not what the realm asks of its host: no kernel function for it is known to teescope",
 		})
 	}
+	if tee.IsParent(o.Roots) {
+		all = append(all, nitro(o.Roots))
+	}
 	if guest.Copies(o.Roots) {
 		all = append(all, bounceBuffers(o.Roots.Sys))
 	}
 	return append(all, o.gpu())
+}
+
+// nitro checks the parent of Nitro Enclaves.
+func nitro(r tee.Roots) Check {
+	check := Check{Group: groupTEE, Name: "nitro", Status: OK, Detail: "this machine can run Nitro Enclaves, whose traffic by vsock is counted"}
+	if list := read(r.Sys, "module/nitro_enclaves/parameters/ne_cpus"); list != "" {
+		check.Detail += "; CPUs set aside for them: " + printable(list)
+		return check
+	}
+	check.Status, check.Advice = Limited, "no CPUs are set aside for them: start nitro-enclaves-allocator.service"
+	return check
 }
 
 // bounceBuffers checks the shared memory through which a confidential machine copies the data of its devices.

@@ -16,15 +16,15 @@ func (r Root) CPUs(list string) ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the CPUs: %w", err)
 	}
-	cpus, err := parseCPUs(string(data))
+	cpus, err := ParseCPUs(string(data))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", r.Path("devices/system/cpu", list), err)
 	}
 	return cpus, nil
 }
 
-// parseCPUs parses a list such as "0-3,8,10-11".
-func parseCPUs(list string) ([]int, error) {
+// ParseCPUs parses a list such as "0-3,8,10-11", as the kernel writes it.
+func ParseCPUs(list string) ([]int, error) {
 	const most = 1 << 16
 	var cpus []int
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {

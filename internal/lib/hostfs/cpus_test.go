@@ -16,7 +16,7 @@ func TestParseCPUs(t *testing.T) {
 		"0\n": {0}, "0-1\n": {0, 1}, "0,2-3,7\n": {0, 2, 3, 7},
 		"": nil, "\n": nil, "x": nil, "3-1": nil, "1-": nil, "0,,1": nil, "99999999": nil,
 	} {
-		got, err := parseCPUs(list)
+		got, err := ParseCPUs(list)
 		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
 			t.Errorf("%q: %v (%v), want %v", list, got, err, want)
 		}

@@ -153,7 +153,7 @@ func parseNamespacePID(status []byte) (pid int, ok bool) {
 func parseAllowed(data []byte) ([]int, bool) {
 	for line := range strings.Lines(string(data)) {
 		if list, found := strings.CutPrefix(line, "Cpus_allowed_list:"); found {
-			cpus, err := parseCPUs(list)
+			cpus, err := ParseCPUs(list)
 			return cpus, err == nil
 		}
 	}

@@ -14,7 +14,8 @@ const (
 	SGX     Kind = "sgx"
 	TDX     Kind = "tdx"
 	SEV     Kind = "sev"
-	CCA     Kind = "cca" // a realm of Arm
+	CCA     Kind = "cca"   // a realm of Arm
+	Nitro   Kind = "nitro" // enclaves of this machine, which is their parent
 )
 
 // IsTEE reports whether the kind is known and is a TEE. This includes kinds that this package does not list.

@@ -58,8 +58,8 @@ func TestADriverThatIsLoadedLaterIsSeen(t *testing.T) {
 	c := New(tee.Roots{Proc: root, Dev: root, Sys: root})
 	for _, want := range []float64{0, 1} {
 		got, err := collect(t, c)
-		if err != nil || len(got) != 4 || got["teescope_tee_available sgx"] != want {
-			t.Errorf("%v, %v; want four kinds and SGX %v", got, err, want)
+		if err != nil || len(got) != 5 || got["teescope_tee_available sgx"] != want {
+			t.Errorf("%v, %v; want five kinds and SGX %v", got, err, want)
 		}
 		if err := os.WriteFile(filepath.Join(root, "sgx_enclave"), nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -17,27 +17,6 @@ const (
 	costOfUserExit = 100 * time.Nanosecond
 )
 
-// spending compares the CPU time of the programs with the budget.
-type spending struct {
-	budget float64 // share of the machine's CPU time; 1 and more is no limit
-	cpus   int
-	since  time.Time
-	spent  time.Duration
-}
-
-// exceeded reports whether the programs took more than the budget since the last call, and what they took, as a share of the
-// machine's CPU time.
-func (s *spending) exceeded(now time.Time, spent time.Duration) (share float64, over bool) {
-	elapsed, more := now.Sub(s.since), spent-s.spent
-	first := s.since.IsZero()
-	s.since, s.spent = now, spent
-	if first || elapsed <= 0 || more < 0 {
-		return 0, false
-	}
-	share = more.Seconds() / (elapsed.Seconds() * float64(s.cpus))
-	return share, s.budget < 1 && share > s.budget
-}
-
 // costOf estimates the CPU time that the programs have taken for a virtual machine.
 func (k *kernelSide) costOf(number uint32) (cost time.Duration) {
 	c := k.sum(number)
@@ -75,11 +54,11 @@ func (k *kernelSide) stop(reason string) error {
 
 // keepBudget stops counting when it takes more than the budget.
 func (b *Backend) keepBudget(now time.Time) {
-	share, over := b.spending.exceeded(now, b.kernel.spent())
+	share, over := b.spending.Exceeded(now, b.kernel.spent())
 	if !over {
 		return
 	}
-	reason := fmt.Sprintf("counting took %.1f %% of the machine's CPU time, more than overhead.budget (%.1f %%): raise it and start the agent again", 100*share, 100*b.spending.budget)
+	reason := fmt.Sprintf("counting took %.1f %% of the machine's CPU time, more than overhead.budget (%.1f %%): raise it and start the agent again", 100*share, 100*b.spending.Budget)
 	if err := b.kernel.stop(reason); err != nil {
 		b.log.Warn("detaching from KVM", "err", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -56,11 +57,11 @@ func identify(cgroups, args []string) identity {
 	}
 	switch id.vmm {
 	case "qemu":
-		id.name = qemuName(option(args, "name"))
+		id.name = qemuName(hostfs.Option(args, "name"))
 	case "firecracker":
-		id.name = option(args, "id")
+		id.name = hostfs.Option(args, "id")
 	case "cloud-hypervisor":
-		id.name = socketName(option(args, "api-socket"))
+		id.name = socketName(hostfs.Option(args, "api-socket"))
 	}
 	if m := kataSandbox.FindStringSubmatch(id.name); m != nil {
 		id.sandbox = m[1]
@@ -82,23 +83,6 @@ func identify(cgroups, args []string) identity {
 	}
 	id.name = text.Short(text.Label(id.name), maxName)
 	return id
-}
-
-// option returns the value of an option, which one or two dashes precede and a space or "=" follows.
-func option(args []string, name string) string {
-	for i, arg := range args {
-		bare := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
-		if bare == arg {
-			continue
-		}
-		if value, ok := strings.CutPrefix(bare, name+"="); ok {
-			return value
-		}
-		if bare == name && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
 }
 
 // socketName returns the name in the path of a socket of cloud-hypervisor's API, which has no option for a name: that of

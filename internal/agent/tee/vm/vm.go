@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/agent/probe"
+	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -46,7 +47,7 @@ type Backend struct {
 	mu       sync.Mutex // protects all fields below
 	kernel   *kernelSide
 	machines *machines
-	spending spending
+	spending sampling.Spending
 	failed   error // why exits are not counted although this machine can have KVM
 }
 
@@ -54,7 +55,7 @@ type Backend struct {
 func New(o Options) *Backend {
 	return &Backend{
 		opts: o, log: o.Log, families: newFamilies(), probes: probe.NewFamilies("vm/"),
-		spending: spending{budget: o.Budget, cpus: runtime.NumCPU()},
+		spending: sampling.Spending{Budget: o.Budget, CPUs: runtime.NumCPU()},
 	}
 }
 
