@@ -15,7 +15,7 @@ import (
 )
 
 // families are all families that the backend can emit.
-type families struct{ info, exits, seconds, userExits, rmp, pages, polls, keys, keysLimit *metric.Desc }
+type families struct{ info, exits, seconds, userExits, rmp, pages, polls, private, keys, keysLimit *metric.Desc }
 
 func newFamilies() *families {
 	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
@@ -60,6 +60,10 @@ func newFamilies() *families {
 		polls: counter("teescope_vm_halt_poll_seconds_total", "seconds",
 			"Time that KVM polled for work after the guest's HLT, by whether some came (success) or not (fail). It is CPU time of the host. Absent as teescope_vm_pages is.",
 			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", "vm", "result"),
+		private: gauge("teescope_vm_private_memory_bytes", "bytes",
+			"Private memory of a virtual machine of TDX or SEV-SNP. The host can neither swap nor reclaim it, and the process of the VMM does not show it. "+
+				"It is the unevictable memory of the VMM's control group, so what the VMM has locked is in it too. Absent for the root group, and if several virtual machines are in one group. "+
+				"Decoded from the kernel's sources, not yet run on such hardware.", "memory.stat: unevictable; v1: total_unevictable", "vm"),
 		keys: gauge("teescope_vm_keys", "keys",
 			"Keys of memory encryption that control groups are charged for, by kind: tdx (key IDs), sev, sev_es (address space IDs, also of SEV-SNP).", "misc.current of the root control group", "kind"),
 		keysLimit: gauge("teescope_vm_keys_limit", "keys",
@@ -69,7 +73,7 @@ func newFamilies() *families {
 
 // all returns the descriptions in the order of the documentation.
 func (f *families) all() []*metric.Desc {
-	return []*metric.Desc{f.info, f.exits, f.seconds, f.userExits, f.rmp, f.pages, f.polls, f.keys, f.keysLimit}
+	return []*metric.Desc{f.info, f.exits, f.seconds, f.userExits, f.rmp, f.pages, f.polls, f.private, f.keys, f.keysLimit}
 }
 
 // keyKinds are the resources of the controller misc that are keys (kernel/cgroup/misc.c).

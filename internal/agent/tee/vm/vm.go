@@ -134,6 +134,9 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		errs = append(errs, b.machines.refresh(time.Now()))
 		b.machines.emit(b.families, emit)
 		b.machines.emitStatistics(b.families, hostfs.At(b.opts.Roots.Sys), emit)
+		if b.machines.anyPrivate() {
+			errs = append(errs, b.machines.emitPrivate(b.families, hostfs.At(b.opts.Cgroup), emit))
+		}
 	}
 	if b.kernel != nil && (b.kernel.attached || b.kernel.stopped) {
 		b.probes.Emit(b.kernel.object, b.kernel.status, emit)

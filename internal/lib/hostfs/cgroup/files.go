@@ -106,13 +106,13 @@ var pidsFiles = []file{
 
 var miscFiles = []file{
 	{[]string{"misc.current"}, func(data []byte, s *Stats) {
-		parseFlat(data, func(name []byte, v uint64) { addResource(&s.MiscUsage, name, v) })
+		ParseFlat(data, func(name []byte, v uint64) { addResource(&s.MiscUsage, name, v) })
 	}},
 	{[]string{"misc.max"}, func(data []byte, s *Stats) {
-		parseFlat(data, func(name []byte, v uint64) { addResource(&s.MiscLimit, name, v) })
+		ParseFlat(data, func(name []byte, v uint64) { addResource(&s.MiscLimit, name, v) })
 	}},
 	{[]string{"misc.events"}, func(data []byte, s *Stats) { // "sgx_epc.max 3"
-		parseFlat(data, func(name []byte, v uint64) {
+		ParseFlat(data, func(name []byte, v uint64) {
 			if name, ok := bytes.CutSuffix(name, []byte(".max")); ok {
 				addResource(&s.MiscHits, name, v)
 			}
@@ -144,7 +144,7 @@ type field struct {
 
 func flat(fields map[string]field) func([]byte, *Stats) {
 	return func(data []byte, s *Stats) {
-		parseFlat(data, func(key []byte, v uint64) {
+		ParseFlat(data, func(key []byte, v uint64) {
 			if to, ok := fields[string(key)]; ok {
 				s.setIn(to.stat, v, to.unit)
 			}

@@ -65,8 +65,8 @@ func eachLine(data []byte, f func(line []byte)) {
 	}
 }
 
-// parseFlat parses a flat keyed file of lines "KEY NUMBER". It skips "KEY max".
-func parseFlat(data []byte, each func(key []byte, value uint64)) {
+// ParseFlat parses a flat keyed file of lines "KEY NUMBER". It skips "KEY max".
+func ParseFlat(data []byte, each func(key []byte, value uint64)) {
 	eachLine(data, func(line []byte) {
 		key, value, found := bytes.Cut(line, []byte(" "))
 		if n, ok := parseNumber(value); found && ok && len(key) > 0 {

@@ -67,7 +67,7 @@ func lines(parse func(add func(...any))) string {
 
 func TestParseLines(t *testing.T) {
 	flat := func(text string) string {
-		return lines(func(add func(...any)) { parseFlat([]byte(text), func(k []byte, v uint64) { add(k, v) }) })
+		return lines(func(add func(...any)) { ParseFlat([]byte(text), func(k []byte, v uint64) { add(k, v) }) })
 	}
 	pressure := func(text string) string {
 		return lines(func(add func(...any)) { parsePressure([]byte(text), func(k []byte, v uint64) { add(k, v) }) })
