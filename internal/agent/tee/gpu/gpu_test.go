@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -59,6 +60,20 @@ func TestRead(t *testing.T) {
 				t.Errorf("the driver was asked %d times, and keeps %v", d.asked, d.objects)
 			}
 		})
+	}
+}
+
+// TestOpenedForReading: the sandbox of the agent refuses to open a file for writing.
+func TestOpenedForReading(t *testing.T) {
+	roots := machineWith(t, &standin{capabilities: make([]byte, 6)})
+	s, err := open(filepath.Join(roots.Dev, "nvidiactl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	flags, err := unix.FcntlInt(s.file.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_ACCMODE != unix.O_RDONLY {
+		t.Errorf("the device is open with the flags %#x, %v", flags, err)
 	}
 }
 
