@@ -3,8 +3,10 @@
  * Does in an ordinary virtual machine what the kernel does in a confidential one. A number N that is written to the
  * parameter fire calls functions of the unmodified kernel a known number of times, N times: the handler of #VE with
  * reasons that it refuses, the conversion of memory, which changes no bit without memory encryption, and the acceptance of
- * memory, which returns at once if the firmware left none unaccepted.
+ * memory, which returns at once if the firmware left none unaccepted. It also calls a function with the name and arguments of the one
+ * by which the driver of SEV-SNP makes a report.
  */
+#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -51,6 +53,18 @@ static void exceptions(u64 reason, u16 cs, int times)
 		handle(&regs, (struct ve_info *)&ve);
 }
 
+struct tsm_report;
+
+/* Takes 2 ms at least. It fails if there is no report to fill. */
+static noinline int sev_report_new(struct tsm_report *report, void *data)
+{
+	msleep(2);
+	return report ? 0 : -EBUSY;
+}
+
+/* The driver is called by a pointer too, so that the compiler keeps the function's name. */
+static int (*volatile report_new)(struct tsm_report *report, void *data) = sev_report_new;
+
 static int fire_once(void)
 {
 	int i, err = 0;
@@ -66,6 +80,8 @@ static int fire_once(void)
 		err = convert((unsigned long)memory, 1, true);
 	for (i = 0; accept && i < 9; i++)
 		accept(0, 0);
+	for (i = 0; i < 6; i++)
+		report_new(i ? memory : NULL, NULL);
 	return err;
 }
 

@@ -10,15 +10,22 @@ import (
 	"time"
 )
 
-// confidential lets a module call what the kernel calls in a confidential machine, and prints the agent's figures before and
+// standIn is the module that does what the kernel of a confidential machine does, where it is there.
+const standIn = "/drivers/cvm.ko"
+
+// loadStandIn loads the module, before an agent attaches to its functions.
+func loadStandIn() (loaded bool, err error) {
+	if _, err := os.Stat(standIn); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, loadModules([]string{standIn})
+}
+
+// confidential lets the module call what the kernel calls in a confidential machine, and prints the agent's figures before and
 // after.
 func (a *agent) confidential() error {
-	module := []string{"/drivers/cvm.ko"}
-	if _, err := os.Stat(module[0]); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(standIn); errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	if err := loadModules(module); err != nil {
-		return err
 	}
 	began := time.Now()
 	for _, phase := range []string{"ordinary", "confidential"} {
@@ -28,7 +35,7 @@ func (a *agent) confidential() error {
 			}
 			section("fired", fmt.Sprint(time.Since(began).Seconds()))
 		}
-		if err := a.metrics(phase, "teescope_guest_", "teescope_workload_guest_", "teescope_memory_", "teescope_idle_entries", "teescope_ipis", "teescope_collector_success"); err != nil {
+		if err := a.metrics(phase, "teescope_guest_", "teescope_workload_guest_", "teescope_memory_", "teescope_idle_entries", "teescope_ipis", "teescope_collector_success", "teescope_user_attestation_"); err != nil {
 			return err
 		}
 	}

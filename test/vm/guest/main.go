@@ -49,7 +49,11 @@ func section(name, text string) {
 // count runs a program with known system calls, starts and ends, then virtual machines, and then the tests of the agent's
 // confinement. All probes must attach, including that on the ends of calls, at any cost under emulation.
 func count() error {
-	if err := ownProbes(); err != nil {
+	loaded, err := loadStandIn()
+	if err != nil {
+		return err
+	}
+	if err := ownProbes(loaded); err != nil {
 		return err
 	}
 	a, err := startAgent("agent", "--syscalls.time", "--overhead.budget=100%", "--probes.file", probesFile)

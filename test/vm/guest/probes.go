@@ -11,12 +11,24 @@ import (
 // probesFile has probes of the user on what the program "known" does.
 const probesFile = "/probes.yaml"
 
-// ownProbes mounts tracefs and writes the file.
-func ownProbes() error {
+// attestation are the probes of deploy/probes/attestation.yaml on the function that the stand-in has.
+const attestation = `
+  - name: attestation_snp_report
+    help: Time of reports.
+    kretprobe: sev_report_new
+    value: {histogram: duration}
+  - name: attestation_snp_report_results
+    help: Results of reports.
+    kretprobe: sev_report_new
+    keys: {error: errno}
+`
+
+// ownProbes mounts tracefs and writes the file, with those on the stand-in for a confidential machine if it is loaded.
+func ownProbes(standIn bool) error {
 	if err := unix.Mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, ""); err != nil && err != unix.EBUSY {
 		return &os.PathError{Op: "mount", Path: "/sys/kernel/tracing", Err: err}
 	}
-	return os.WriteFile(probesFile, []byte(`probes:
+	text := `probes:
   - name: calls
     help: Calls of a function of the kernel.
     kprobe: __x64_sys_getppid
@@ -34,5 +46,9 @@ func ownProbes() error {
   - name: runs
     help: Calls of a function of a program.
     uprobe: {file: /known, symbol: main.calls}
-`), 0o600)
+`
+	if standIn {
+		text += attestation
+	}
+	return os.WriteFile(probesFile, []byte(text), 0o600)
 }
