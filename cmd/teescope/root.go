@@ -38,7 +38,7 @@ func newRoot() *cobra.Command {
 		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(adviseCommand(), agentCommand(), analyzeCommand(), benchCommand(), cardinalityCommand(), checkCommand(), compareCommand(), configCommand(), controlCommand(), correlateCommand(),
-		dashboardsCommand(), demoCommand(), findingsCommand(), historyCommand(), lintCommand(), profileCommand(), recordAgentCommand(),
+		dashboardsCommand(), demoCommand(), findingsCommand(), fleetCommand(), historyCommand(), lintCommand(), profileCommand(), recordAgentCommand(),
 		recordCommand(), reportCommand(), rulesCommand(), runFileCommand(), serverCommand(), topCommand(), upCommand(),
 		upPartCommand(upAgent, app.UpAgent), upPartCommand(upServer, app.UpServer), versionCommand())
 	return root

@@ -36,6 +36,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/trim"
 	"github.com/teescope/teescope/internal/server/dashboards/own"
 	"github.com/teescope/teescope/internal/server/findings"
+	"github.com/teescope/teescope/internal/server/fleet"
 	"github.com/teescope/teescope/internal/server/httpapi"
 	"github.com/teescope/teescope/internal/server/local"
 	"github.com/teescope/teescope/internal/server/notify"
@@ -209,6 +210,7 @@ func (p *program) server() error {
 	p.add(db, evaluated.Hub, db.Reloader(), stored, kept, pushed)
 	profiled := p.profiles()
 	p.cluster()
+	p.web.Fleet = fleet.New(fleet.Options{Source: db.Source()})
 	if !c.Analysis.Enabled {
 		return nil
 	}
@@ -262,6 +264,7 @@ func (p *program) analyse(o findings.Options) error {
 	o.Log = p.Log.With("part", "analysis")
 	a := findings.New(o)
 	p.collectors, p.web.Findings = append(p.collectors, a), a
+	p.web.Fleet = fleet.New(fleet.Options{Source: o.Source, Causes: findings.Causes(a)})
 	p.add(a)
 	return nil
 }

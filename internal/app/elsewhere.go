@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/server/elsewhere"
 	"github.com/teescope/teescope/internal/server/findings"
+	"github.com/teescope/teescope/internal/server/fleet"
 )
 
 // elsewhereWithin is the time limit of a request to another database. The page waits for 20 s.
@@ -28,6 +29,7 @@ func (p *program) elsewhere() error {
 		return fmt.Errorf("query.url: %w", err)
 	}
 	p.page(elsewhere.New(server))
+	p.web.Fleet = fleet.New(fleet.Options{Source: source})
 	if !c.Analysis.Enabled {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 // mostMembers bounds the findings that are listed of a cause.
 const mostMembers = 50
 
-// Cause is one rule with findings on several machines.
+// Cause is one rule with its findings on all machines.
 type Cause struct {
 	Rule      string            `json:"rule"`
 	Title     string            `json:"title"` // the cause as a noun phrase
@@ -38,9 +38,14 @@ type Member struct {
 	SavedHigh float64           `json:"saved_cores_high"`
 }
 
-// Causes groups findings by rule, and returns the rules with findings on several machines, those first that are certain to
-// save the most cores in total. Findings without a machine belong to none.
+// Causes returns those of [AllCauses] that several machines have.
 func Causes(findings []analysis.Finding) []Cause {
+	return slices.DeleteFunc(AllCauses(findings), func(c Cause) bool { return c.Machines < 2 })
+}
+
+// AllCauses groups findings by rule, and returns the rules, those first that are certain to save the most cores in total.
+// Findings without a machine belong to none.
+func AllCauses(findings []analysis.Finding) []Cause {
 	by := make(map[string][]analysis.Finding)
 	for _, f := range findings {
 		if f.Instance != "" {
@@ -49,9 +54,7 @@ func Causes(findings []analysis.Finding) []Cause {
 	}
 	causes := []Cause{}
 	for _, group := range by {
-		if c := causeOf(group); c.Machines > 1 {
-			causes = append(causes, c)
-		}
+		causes = append(causes, causeOf(group))
 	}
 	slices.SortFunc(causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.SavedLow, a.SavedLow), cmp.Compare(b.SavedHigh, a.SavedHigh),
@@ -90,17 +93,22 @@ func causeOf(group []analysis.Finding) Cause {
 // sum is finite: JSON has no other numbers, and what one machine claims must not prevent the report.
 func sum(a, b float64) float64 { return min(a+b, math.MaxFloat64) }
 
-// causes describes each cause that several machines have, in a sentence or two.
+// Text describes a cause in a sentence or two.
+func (c Cause) Text() string {
+	line := say("fleet_cause", "title", clean(c.Title), "rule", clean(c.Rule), "severity", string(c.Severity),
+		"machines", text.Plural(c.Machines, "machine", "machines"), "findings", text.Plural(c.Findings, "finding", "findings"))
+	if saved := Saving(analysis.Saves(c.SavedLow, c.SavedHigh)); saved != "" && len(c.Members) > 0 {
+		first := analysis.Finding{Workload: c.Members[0].Workload, Instance: c.Members[0].Instance}
+		line += say("fleet_saved", "saving", saved, "first", subject(first))
+	}
+	return line
+}
+
+// causes describes each cause that several machines have.
 func (r Report) causes() []string {
 	var lines []string
 	for _, c := range r.Causes {
-		line := say("fleet_cause", "title", clean(c.Title), "rule", clean(c.Rule), "severity", string(c.Severity),
-			"machines", text.Plural(c.Machines, "machine", "machines"), "findings", text.Plural(c.Findings, "finding", "findings"))
-		if saved := Saving(analysis.Saves(c.SavedLow, c.SavedHigh)); saved != "" {
-			first := analysis.Finding{Workload: c.Members[0].Workload, Instance: c.Members[0].Instance}
-			line += say("fleet_saved", "saving", saved, "first", subject(first))
-		}
-		lines = append(lines, line)
+		lines = append(lines, c.Text())
 	}
 	return lines
 }

@@ -136,3 +136,15 @@ func (a *Analyst) date(found []analysis.Finding) {
 		}
 	}
 }
+
+// Causes returns a function that groups the findings of the newest report that no silence hides by their causes.
+func Causes(a *Analyst) func() ([]render.Cause, error) {
+	return func() ([]render.Cause, error) {
+		report, err := a.Newest()
+		if err != nil {
+			return nil, err
+		}
+		listed, _ := analysis.Listed(a.silences.Mark(report.Findings, time.Now()))
+		return render.AllCauses(listed), nil
+	}
+}

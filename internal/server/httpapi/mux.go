@@ -52,6 +52,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		mux.Handle("/api/findings/", s.whenReady(s.opts.Findings))
 		mux.Handle("/api/operations", s.whenReady(s.opts.Findings))
 	}
+	if s.opts.Fleet != nil {
+		mux.Handle("GET /api/fleet", named(s.whenReady(s.opts.Fleet)))
+	}
 	if s.opts.Panels != nil {
 		mux.Handle("GET /api/dashboards/panel/{id}", s.opts.Panels)
 	}

@@ -32,6 +32,7 @@ type Options struct {
 	// below.
 	NextProfile, Profiles http.Handler
 	Findings              http.Handler // of the analysis: /api/findings and below, /api/operations
+	Fleet                 http.Handler // of all machines: /api/fleet
 	API                   http.Handler // everything below /api/v1
 	Panels                http.Handler // the page's panels for Grafana, by {id}
 	Own                   http.Handler // the dashboards that users keep

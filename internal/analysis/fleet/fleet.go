@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet describes many machines at once: their TEEs, the enclave page cache (EPC) that they have and that their
+// enclaves need, the enclaves that cost most, which workload evicts which, and which pod would fit where.
+//
+// It refuses to guess. What was not measured is absent and makes what depends on it unknown. It never counts as zero.
+package fleet
+
+import (
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/analysis/render"
+)
+
+// Schema is the version of the format of [View].
+const Schema = 1
+
+// A Range is an interval of a figure, from its lowest to its highest value. Without High the figure has no known upper
+// end: a part of it was not measured.
+type Range struct {
+	Low  float64  `json:"low"`
+	High *float64 `json:"high,omitempty"`
+}
+
+// A View is the state of a fleet. Lists are bounded, and LeftOut says what they leave out.
+type View struct {
+	Schema  int       `json:"schema"`
+	At      time.Time `json:"at"`
+	Window  float64   `json:"window_seconds"` // of the lowest and highest working sets
+	Nodes   []Node    `json:"nodes"`
+	TEEs    []Group   `json:"tees"`
+	Release []Version `json:"versions"`
+	Hottest []Pod     `json:"hottest"`
+	// Pods are those of the machine that was asked for.
+	Pods      []Pod           `json:"pods,omitempty"`
+	Evictions []Eviction      `json:"evictions"`
+	Placement Placement       `json:"placement"`
+	WhatIf    *WhatIf         `json:"what_if,omitempty"`
+	Causes    []render.Cause  `json:"causes"`
+	LeftOut   LeftOut         `json:"left_out"`
+	Problems  []query.Problem `json:"problems"`
+}
+
+// LeftOut counts what the lists of a [View] leave out.
+type LeftOut struct {
+	Nodes     int `json:"nodes"`
+	Pods      int `json:"pods"`
+	Fits      int `json:"fits"`
+	Moves     int `json:"moves"`
+	Evictions int `json:"evictions"`
+	Causes    int `json:"causes"`
+}
+
+// A Node is one machine. Figures that were not measured are nil.
+type Node struct {
+	Name string `json:"name"`
+	// Silent is true if its agent does not answer. Nothing else is known then.
+	Silent bool `json:"silent"`
+	// TEEs are those that the machine offers or runs in, sorted. It is nil if this is not known, and empty if there are none.
+	TEEs      []string `json:"tees"`
+	Version   string   `json:"version,omitempty"`
+	Workloads *int     `json:"workloads,omitempty"`
+	// Pods is the number of pods, or of workloads of no pod, that have enclaves.
+	Pods int `json:"pods"`
+	// Unmeasured is the number of these whose working set was not measured.
+	Unmeasured int      `json:"unmeasured"`
+	Size       *float64 `json:"epc_bytes,omitempty"`
+	Used       *float64 `json:"epc_used_bytes,omitempty"`
+	// Available is the EPC without the control pages of enclaves and the memory of virtual machines.
+	Available *float64 `json:"epc_available_bytes,omitempty"`
+	// Requested and Allocatable are what Kubernetes plans with.
+	Requested   *float64 `json:"epc_requested_bytes,omitempty"`
+	Allocatable *float64 `json:"epc_allocatable_bytes,omitempty"`
+	// WorkingSet is what its enclaves need to stop paging, and Pressure the share of Available. Above 1 they page.
+	WorkingSet *Range   `json:"working_set_bytes,omitempty"`
+	Pressure   *Range   `json:"pressure,omitempty"`
+	Evicted    *float64 `json:"evicted_pages_per_second,omitempty"`
+}
+
+// A Group is the machines that have one TEE. A machine with two is in both.
+type Group struct {
+	TEE   string `json:"tee"` // none, or unknown for machines that do not answer
+	Nodes int    `json:"nodes"`
+	// Size and Used are sums over the machines where both were measured, whose number is Measured.
+	Measured int      `json:"measured"`
+	Size     *float64 `json:"epc_bytes,omitempty"`
+	Used     *float64 `json:"epc_used_bytes,omitempty"`
+}
+
+// A Version is the machines, and servers, that run one version of teescope.
+type Version struct {
+	Version string `json:"version"`
+	Nodes   int    `json:"nodes"`
+}
+
+// A Pod is a pod of Kubernetes with enclaves, or a workload of no pod. It can be moved as a whole.
+type Pod struct {
+	Name      string   `json:"name"` // NAMESPACE/POD, or the name of the workload
+	Node      string   `json:"node"`
+	Workloads []string `json:"workloads"`
+	Resident  *float64 `json:"resident_bytes,omitempty"`
+	// WorkingSet is the lowest and highest working set in the window.
+	WorkingSet *Range   `json:"working_set_bytes,omitempty"`
+	Requested  *float64 `json:"epc_requested_bytes,omitempty"`
+	// Rates over the last five minutes, per second.
+	LoadedBack *float64 `json:"loaded_back_pages_per_second,omitempty"`
+	Evicted    *float64 `json:"evicted_pages_per_second,omitempty"`
+	Exits      *float64 `json:"exits_per_second,omitempty"`
+	Cores      *float64 `json:"cores,omitempty"`
+	// Cost is the estimated CPU time of exits and of paging, in cores.
+	Cost *Range `json:"cost_cores,omitempty"`
+}
+
+// An Eviction is a workload that loses enclave memory because another one takes it.
+type Eviction struct {
+	Node     string  `json:"node"`
+	Workload string  `json:"workload"`
+	By       string  `json:"by"`
+	Pages    float64 `json:"pages_per_second"`
+}
+
+// A Placement says which pod fits where.
+type Placement struct {
+	// Fits are the pods with a known working set, those first whose machine has the highest pressure.
+	Fits []Fit `json:"fits"`
+	// Moves would take pods off machines whose working sets exceed the EPC, found by first fit.
+	Moves []Move `json:"moves"`
+	// Crowded is the number of machines whose highest working sets, all of which are known, exceed their EPC. Relieved is how
+	// many of them the moves relieve.
+	Crowded  int `json:"crowded"`
+	Relieved int `json:"relieved"`
+}
+
+// A Fit is a pod and the number of other machines that have room for its highest working set.
+type Fit struct {
+	Pod        string `json:"pod"`
+	Node       string `json:"node"`
+	WorkingSet Range  `json:"working_set_bytes"`
+	Nodes      int    `json:"nodes"`
+	Room       string `json:"room,omitempty"` // the one with the most room
+}
+
+// A Move is a pod and the first machine that has room for it.
+type Move struct {
+	Pod   string  `json:"pod"`
+	From  string  `json:"from"`
+	To    string  `json:"to"`
+	Bytes float64 `json:"bytes"` // its highest working set
+}
+
+// Answer says whether something is so, as far as it was measured.
+type Answer string
+
+// The answers.
+const (
+	Yes     Answer = "yes"
+	No      Answer = "no"
+	Unknown Answer = "unknown"
+)
+
+// A WhatIf is what the move of one pod would change.
+type WhatIf struct {
+	Pod  string `json:"pod"`
+	From Change `json:"from"`
+	To   Change `json:"to"`
+	// Fits says whether the working sets on the new machine would fit into its EPC.
+	Fits  Answer   `json:"fits"`
+	Notes []string `json:"notes"`
+}
+
+// A Change is the pressure on one machine, before and after. It is nil if not known.
+type Change struct {
+	Node      string   `json:"node"`
+	Available *float64 `json:"epc_available_bytes,omitempty"`
+	Before    *Range   `json:"pressure_before,omitempty"`
+	After     *Range   `json:"pressure_after,omitempty"`
+}
