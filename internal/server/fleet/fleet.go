@@ -89,7 +89,7 @@ var errBusy = errors.New("another request for the fleet is being answered: try a
 func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, fleet.ErrNoPod), errors.Is(err, fleet.ErrNoNode):
-		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
+		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err) // the API exists, so this is not 404
 	case errors.Is(err, errBusy), errors.Is(err, context.Canceled):
 		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, err)
 	default:

@@ -143,9 +143,9 @@ func TestRefusals(t *testing.T) {
 		"?pod=db":            "400 pod and to belong together",
 		"?to=sgx2":           "400 pod and to belong together",
 		"?pod=db&to=sgx1":    "400 \\\"shop/db\\\" is on \\\"sgx1\\\" already",
-		"?pod=none&to=sgx1":  "404 no pod or workload",
-		"?pod=db&to=nowhere": "404 no watched machine",
-		"?node=exporter":     "404 no watched machine",
+		"?pod=none&to=sgx1":  "422 no pod or workload",
+		"?pod=db&to=nowhere": "422 no watched machine",
+		"?node=exporter":     "422 no watched machine",
 		"?node=" + strings.Repeat("x", maxName+1): "400 node has 1001 bytes and may have 1000",
 	} {
 		status, body := get(t, a, "/api/fleet"+path)
@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// counting counts queries, and fails if it shall.
+// counting counts queries, and fails if it must.
 type counting struct {
 	query.Source
 	n    int

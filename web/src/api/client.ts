@@ -6,6 +6,7 @@ import { type Control, control } from "./control";
 import { type Board, board, boards } from "./dashboards";
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
+import { fleet, type FleetView } from "./fleet";
 import { Limiter } from "./limiter";
 import { type Run, runs } from "./runs";
 import { type Threads, threads } from "./threads";
@@ -103,6 +104,11 @@ export class Client {
   findings(at?: number, signal?: AbortSignal, muted = false): Promise<Report> {
     const params = { ...(at !== undefined && { at: String(at) }), ...(muted && { muted: "true" }) };
     return this.requestAt("findings", `api/findings?${new URLSearchParams(params).toString()}`, whole, report, signal);
+  }
+
+  /** Returns all machines, with the pods of one, and what the move of a pod would change, if these are named. */
+  fleet(params: Record<string, string>, signal?: AbortSignal): Promise<FleetView> {
+    return this.requestAt("fleet", `api/fleet?${new URLSearchParams(params).toString()}`, whole, fleet, signal);
   }
 
   /** Returns the threads of a workload on this machine, or undefined if no agent here watches it. */

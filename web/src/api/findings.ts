@@ -170,7 +170,7 @@ export interface Report {
 const texts = withDefault(list(text), []);
 const word = withDefault(text, "");
 
-function optional<T>(item: Decoder<T>): Decoder<T | undefined> {
+export function optional<T>(item: Decoder<T>): Decoder<T | undefined> {
   return withDefault<T | undefined>(item, undefined);
 }
 
@@ -231,7 +231,7 @@ const problem = shape<Problem>({ kind: text, query: word, workload: word, instan
 
 const saved = { severity, saved_cores_low: number, saved_cores_high: number };
 
-const cause = shape<Cause>({
+export const cause = shape<Cause>({
   rule: text,
   title: text,
   machines: number,

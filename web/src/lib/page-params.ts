@@ -38,6 +38,8 @@ export interface PageParams {
   explore?: ExploreParams | undefined;
   /** The ID of the kept dashboard that is shown. */
   board?: string | undefined;
+  /** A pod, and the machine to which it would move. */
+  move?: { pod: string; onto: string } | undefined;
 }
 
 export const NO_COMPARE: CompareParams = { a: "", b: "", nodeA: "", nodeB: "", offset: 0, per: "", perB: "" };
@@ -73,12 +75,16 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
     const units = withoutEnd(params.getAll("unit").slice(0, exprs.length).map((text) => (isUnit(text) ? text : "")));
     return exprs.length > 0 || show !== NO_EXPLORE.show ? { explore: { exprs, show, ...(units.length > 0 ? { units } : {}) } } : {};
   }
+  if (page === "fleet") {
+    const move = { pod: cut(params.get("pod")), onto: cut(params.get("onto")) };
+    return move.pod + move.onto === "" ? {} : { move };
+  }
   const board = page === "dashboards" ? cut(params.get("id")) : "";
   return board === "" ? {} : { board };
 }
 
 /** Adds the parameters of the current page. Those of other pages are not in its address. */
-export function formatPageParams(page: string, { compare, explore, board }: PageParams, params: URLSearchParams): void {
+export function formatPageParams(page: string, { compare, explore, board, move }: PageParams, params: URLSearchParams): void {
   if (page === "compare" && compare) {
     const { a, b, nodeA, nodeB, offset, per, perB } = compare;
     for (const [key, value] of Object.entries({ a, anode: nodeA, b, bnode: nodeB, offset: offset > 0 ? formatDuration(offset) : "", per, perb: perB })) {
@@ -91,6 +97,7 @@ export function formatPageParams(page: string, { compare, explore, board }: Page
     for (const unit of withoutEnd(explore.units ?? [])) params.append("unit", unit);
   }
   if (page === "dashboards" && board) params.set("id", board);
+  if (page === "fleet" && move) for (const [key, value] of Object.entries(move)) if (value !== "") params.set(key, value);
 }
 
 /** Removes empty texts at the end. */

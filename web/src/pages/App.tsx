@@ -19,6 +19,7 @@ import { Tee } from "./Tee";
 const Workload = lazyPage(() => import("./Workload").then((m) => m.Workload));
 const Compare = lazyPage(() => import("./Compare").then((m) => m.Compare));
 const Dashboards = lazyPage(() => import("./Explore").then((m) => m.Dashboards));
+const Fleet = lazyPage(() => import("./Explore").then((m) => m.Fleet));
 const Explore = lazyPage(() => import("./Explore").then((m) => m.Explore));
 
 const HEADLINE: Readonly<Record<PageId, string>> = {
@@ -33,6 +34,7 @@ const HEADLINE: Readonly<Record<PageId, string>> = {
   explore: "Explore: queries in PromQL",
   status: "Status of teescope",
   dashboards: "Dashboards",
+  fleet: "Fleet",
 };
 
 export function App() {
@@ -71,6 +73,7 @@ export function App() {
         {page === "explore" && <Explore />}
         {page === "status" && <Status />}
         {page === "dashboards" && <Dashboards />}
+        {page === "fleet" && <Fleet />}
       </main>
     </>
   );

@@ -18,6 +18,7 @@ import { Segmented } from "./shell/Segmented";
 import "../styles/explore.css";
 
 export { Dashboards } from "./Dashboards"; // both draw results of queries, and load together
+export { Fleet } from "./Fleet";
 
 const SHOW_TITLE: Readonly<Record<ExploreShow, string>> = { chart: "Chart over the range", table: "Table at its end" };
 

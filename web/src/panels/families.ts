@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The metrics of each panel. metrics.json is generated from the panels by Go, which has Prometheus' own parser (`make
-// generate-dashboards`).
-import metrics from "./metrics.json";
+// The metrics of each panel. metrics.json has what Prometheus' own parser finds in the queries (`make generate-dashboards`),
+// and a test compares it with this.
+import { expressions } from "./panel-queries";
 import type { PanelDef } from "./types";
 
-const OF: Readonly<Record<string, readonly string[] | undefined>> = metrics;
-
 /** Returns the metrics of a panel as in docs/user/metrics.md: histograms without the suffixes of their series. */
-export function families({ id }: Pick<PanelDef, "id">): readonly string[] {
-  return OF[id] ?? [];
+export function families(def: PanelDef): readonly string[] {
+  const selected = expressions(def).flatMap((expr) => [...expr.matchAll(/([a-z][\w:]*)\{/g)].map(([, name = ""]) => name.replace(/_(bucket|sum|count)$/, "")));
+  return [...new Set(selected)];
 }

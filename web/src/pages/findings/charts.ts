@@ -25,9 +25,9 @@ const PAGES: readonly [PageId, readonly Section[]][] = [
 
 /** The first panel of each metric and of each series of a histogram. */
 const CHARTS: ReadonlyMap<string, Place> = new Map(
-  PAGES.flatMap(([page, sections]) => sections.flatMap((s) => s.panels).map((def) => ({ page, panel: def.id, title: def.title })))
+  PAGES.flatMap(([page, sections]) => sections.flatMap((s) => s.panels).map((def) => ({ def, place: { page, panel: def.id, title: def.title } })))
     .reverse() // a later entry of a map replaces an earlier one
-    .flatMap((place) => families({ id: place.panel }).flatMap((name) => ["", "_bucket", "_sum", "_count"].map((suffix) => [name + suffix, place] as const))),
+    .flatMap(({ def, place }) => families(def).flatMap((name) => ["", "_bucket", "_sum", "_count"].map((suffix) => [name + suffix, place] as const))),
 );
 
 /** Returns the first panel with a metric of the query. Panels by label of the evidence come first on their pages. */

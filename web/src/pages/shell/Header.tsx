@@ -25,6 +25,7 @@ const PAGE_TITLE: Readonly<Record<PageId, string>> = {
   explore: "Explore",
   status: "Status",
   dashboards: "Dashboards",
+  fleet: "Fleet",
 };
 
 export function Header() {

@@ -34,7 +34,7 @@ function click(id: string): void {
 
 export const SHORTCUTS: readonly Shortcut[] = [
   ...PAGES.map((page, i) => ({
-    keys: [i < 10 ? String((i + 1) % 10) : page.charAt(0)],
+    keys: [i < 10 ? String((i + 1) % 10) : page === "fleet" ? "n" : page.charAt(0)], // f filters
     does: `Go to ${page}`,
     run: (s: Session): void => {
       s.view.update((v) => ({ ...v, page }));

@@ -4,9 +4,12 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fillTemplate } from "../../lib/promql";
 import { families } from "../families";
+import metrics from "../metrics.json";
 import { expressions, isTabular } from "../panel-queries";
 import type { PanelDef } from "../types";
 import { DASHBOARDS } from "./index";
+
+const PARSED: Readonly<Record<string, readonly string[] | undefined>> = metrics;
 
 const all: PanelDef[] = [...new Set(DASHBOARDS.flatMap((d) => d.sections).flatMap((s) => s.panels))];
 
@@ -84,6 +87,7 @@ describe.each(all)("$id", (def) => {
 
   it("leads to what is written of its metrics", () => {
     expect(families(def).length).toBeGreaterThan(0);
+    expect([...families(def)].sort(), "the metrics that Prometheus' parser finds").toEqual([...(PARSED[def.id] ?? [])].sort());
     for (const name of families(def)) expect(METRICS, name).toContain(`\n## ${name}\n`);
   });
 
