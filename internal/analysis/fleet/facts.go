@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// MaxNodes and MaxPods bound what is kept. Others are left out, and a problem says how many.
+	// MaxNodes is the maximum number of machines that are kept. Others are left out, and a problem says so.
 	MaxNodes = 5_000
-	MaxPods  = 100_000
+	// MaxPods is that of pods, and of series of an answer.
+	MaxPods = 100_000
 	// maxWorkloads is the maximum number of names of workloads that are kept of a pod.
 	maxWorkloads = 8
 	// maxEvictions is the maximum number of pairs that are asked for.

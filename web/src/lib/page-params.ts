@@ -76,7 +76,7 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
     return exprs.length > 0 || show !== NO_EXPLORE.show ? { explore: { exprs, show, ...(units.length > 0 ? { units } : {}) } } : {};
   }
   if (page === "fleet") {
-    const move = { pod: cut(params.get("pod")), onto: cut(params.get("onto")) };
+    const move = { pod: cut(params.get("move")), onto: cut(params.get("onto")) };
     return move.pod + move.onto === "" ? {} : { move };
   }
   const board = page === "dashboards" ? cut(params.get("id")) : "";
@@ -97,7 +97,10 @@ export function formatPageParams(page: string, { compare, explore, board, move }
     for (const unit of withoutEnd(explore.units ?? [])) params.append("unit", unit);
   }
   if (page === "dashboards" && board) params.set("id", board);
-  if (page === "fleet" && move) for (const [key, value] of Object.entries(move)) if (value !== "") params.set(key, value);
+  if (page === "fleet" && move) {
+    params.set("move", move.pod);
+    params.set("onto", move.onto);
+  }
 }
 
 /** Removes empty texts at the end. */

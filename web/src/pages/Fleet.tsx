@@ -57,9 +57,9 @@ function WhatIf({ view, pod, onto }: { view: FleetView | undefined; pod: string;
   const answer = view?.what_if;
   return (
     <section class="panel" data-panel="what-if" aria-label="What if">
-      <h3>What if this pod moved?</h3>
+      <h3>What if a pod moved?</h3>
       <div class="compare-form">
-        {field("Pod or workload", "pod", pod, (view ? [...view.pods, ...view.hottest] : []).map((p) => `${p.name}@${p.node}`))}
+        {field("Pod", "pod", pod, (view ? [...view.pods, ...view.hottest] : []).map((p) => `${p.name}@${p.node}`))}
         {field("To node", "onto", onto, view?.nodes.map((n) => n.name) ?? [])}
       </div>
       {answer && (
@@ -119,7 +119,7 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
   return (
     <>
       <p class="page-note">
-        {value.nodes.length + left.nodes} nodes, now. Above 100 % enclaves page.
+        {value.nodes.length + left.nodes} nodes now. Above 100 % enclaves page.
       </p>
       <Table title="Nodes by TEE" head={["TEE", "Nodes", "EPC", "Used"]} rows={value.tees.map((g) => [g.tee, g.nodes, bytes(g.epc_bytes), bytes(g.epc_used_bytes)])} />
       <Table
@@ -158,7 +158,7 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
       />
       <Table
         title="Causes of findings"
-        head={["Cause", "Severity", "Nodes", "Findings", "Cores saved"]}
+        head={["Cause", "Severity", "Nodes", "Findings", "Cores"]}
         rows={value.causes.map((c) => [
           c.title, c.severity, c.machines, c.findings, span({ low: c.saved_cores_low, high: c.saved_cores_high }, "cores"),
         ])}
@@ -173,7 +173,7 @@ function Pods({ title, pods, more }: { title: string; pods: readonly Pod[]; more
   return (
     <Table
       title={title}
-      head={["Pod", "Node", "Resident", "Working set", "Loaded back", "Exits", "CPU of exits and paging"]}
+      head={["Pod", "Node", "Resident", "Working set", "Loaded back", "Exits", "Cost, cores"]}
       rows={pods.map((p) => [
         <WorkloadLink name={p.workloads[0] ?? p.name} text={p.name} node={p.node} />,
         p.node,
