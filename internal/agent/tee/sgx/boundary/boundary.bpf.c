@@ -182,33 +182,37 @@ static __always_inline int on_call(struct pt_regs___args *regs)
  * began. A call whose interval has ended is not counted, because its weight is unknown. */
 static __always_inline int on_return(struct pt_regs___args *regs)
 {
-	u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(regs);
-	u64 thread = bpf_get_current_pid_tgid();
-	struct start_key at = {
-		.frame = regs->sp - 8, .tid = (u32)thread, .site = COOKIE_SITE(cookie)};
-	struct call_key key = {.tgid = thread >> 32, .site = COOKIE_SITE(cookie)};
-	struct start *start = bpf_map_lookup_elem(&starts, &at);
+	u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(regs), frame = regs->sp - 8;
+	struct call_key key = {.tgid = bpf_get_current_pid_tgid() >> 32,
+			       .site = COOKIE_SITE(cookie)};
 	u32 file = COOKIE_FILE(cookie);
 	struct file_state *state = bpf_map_lookup_elem(&files, &file);
+	struct thread_calls *t = follow(key.tgid, false);
+	struct start *start;
 
-	if (!start || !state)
+	if (!state || !t)
+		return 0;
+	start = started(t, frame, key.site);
+	if (!start || !start->ns)
 		return 0;
 	key.argument = start->argument;
 	if (start->interval == state->open) {
+		u64 ns = now - start->ns;
+
 		__sync_fetch_and_add(&state->ended, 1);
-		time_call(&key, now - start->ns);
+		time_call(&key, ns);
 		if (COOKIE_PAIRS(cookie)) {
 			struct seen_call seen = {.of = {.site = key.site, .argument = key.argument},
-						 .frame = at.frame,
+						 .frame = frame,
 						 .at = now,
 						 .following = state->following,
 						 .file = file};
 
-			pair(key.tgid, PAIR_CALL, &seen.of, &seen.of, now - start->ns);
-			call_ends(key.tgid, COOKIE_INWARD(cookie), &seen);
+			pair(key.tgid, PAIR_CALL, &seen.of, &seen.of, ns);
+			call_ends(t, key.tgid, COOKIE_INWARD(cookie), &seen);
 		}
 	}
-	bpf_map_delete_elem(&starts, &at);
+	start->frame = start->ns = 0;
 	return 0;
 }
 

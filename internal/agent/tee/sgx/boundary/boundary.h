@@ -121,19 +121,6 @@ struct call_key {
 };
 
 /* A running call. The frame identifies it among nested calls of the thread. */
-struct start_key {
-	u64 frame; /* stack pointer at the first instruction */
-	u32 tid;
-	u32 site;
-};
-
-struct start {
-	u64 ns;
-	u64 interval;
-	u32 argument;
-	u32 zero;
-};
-
 struct duration {
 	u64 bucket[BUCKETS];
 	u64 sum_ns;
@@ -181,8 +168,21 @@ struct seen_call {
 	u32 zero;
 };
 
+/* A timed call that has not returned. */
+struct start {
+	u64 frame; /* stack pointer at the first instruction */
+	u64 ns;	   /* when it began; 0 if there is no call */
+	u64 interval;
+	u32 site;
+	u32 argument;
+};
+
+/* The limit of timed calls of a thread that have not returned, a power of two. An ECALL that an OCALL makes has two outside it. */
+enum open_calls { OPEN_CALLS = 8 };
+
 /* What is kept of the calls of a thread. */
 struct thread_calls {
+	struct start open[OPEN_CALLS];
 	struct seen_call ecall;	 /* that runs */
 	struct seen_call last;	 /* the last OCALL in it that has returned */
 	struct seen_call before; /* the last ECALL that has returned */
@@ -359,6 +359,7 @@ GO_VALUES(crossing, enum crossed_by, );
 GO_TYPE(crossing, struct thread_key, FollowedKey);
 GO_TYPE(crossing, struct called, called);
 GO_TYPE(crossing, struct seen_call, seenCall);
+GO_TYPE(crossing, struct start, start);
 GO_TYPE(crossing, struct thread_calls, Followed);
 GO_VALUES(count, enum durations, );
 GO_TYPE(gramine, struct layout, layout);

@@ -260,7 +260,7 @@ func followed(t *testing.T, b *Backend, p *target) (n int) {
 	return n
 }
 
-// A user whose program makes threads without end has half of the places for them, and another user's are counted and followed.
+// A user whose program makes threads without end has half of the places for them, and another user's are counted, timed and followed.
 func TestAUserLeavesPlacesForOthers(t *testing.T) {
 	o := watching(t, modeOn, 0, "sdk-(greedy|modest)")
 	o.Reads = reader.New(reader.Options{Proc: hostfs.At("/proc"), Cgroup: o.Cgroup, Log: o.Log})
@@ -280,10 +280,16 @@ func TestAUserLeavesPlacesForOthers(t *testing.T) {
 	if n := followed(t, b, app); n < most-at || n > most {
 		t.Errorf("%d threads of a user are followed, want at most %d", n, most)
 	}
+	if scrape(t, b)["teescope_transitions_lost_total{what=durations}"] == 0 {
+		t.Error("all calls of the user's threads are timed")
+	}
 	before := lost()
 	other := readyAs(t, b, 65533, sdkApp(t, "sdk-modest"))
-	from := crossings(t, b, other)
+	from, timed := crossings(t, b, other), sumOf(scrape(t, b), "teescope_ecall_seconds_count", "sdk-modest")
 	other.do(t, "ecall 2 0 %d", at)
+	if n := sumOf(scrape(t, b), "teescope_ecall_seconds_count", "sdk-modest") - timed; n != 2*at {
+		t.Errorf("%v ECALLs of another user's threads are timed, want %d", n, 2*at)
+	}
 	if got := enters(from, crossings(t, b, other)); !maps.Equal(got, map[uint64]int{2: at}) || lost() != before {
 		t.Errorf("EENTERs of another user's threads: %v, want %d with 2; %v were lost", got, at, lost()-before)
 	}

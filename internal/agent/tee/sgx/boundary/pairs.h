@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What is kept of the threads of watched processes: how often each crosses, and which call follows which.
+/* What is kept of the threads of watched processes: how often each crosses, which calls have not returned, and which call follows which.
  *
  * A call is known by its stack pointer. An ECALL below the stack pointer of the thread's ECALL is made by an OCALL. Calls
  * in it are not followed: at most one ECALL of a thread is. All that is kept of a thread is forgotten when the timing of
@@ -102,8 +102,6 @@ static __always_inline struct thread_calls *follow(u32 tgid, bool create)
 	}
 	if (t)
 		t->tgid = tgid;
-	else
-		lost(LOST_PAIRS);
 	return t;
 }
 
@@ -120,12 +118,9 @@ static __always_inline bool unbroken(struct seen_call *call)
 }
 
 /* A call of a watched process begins. */
-static __always_inline void call_begins(u32 tgid, bool inward, struct seen_call *call)
+static __always_inline void call_begins(struct thread_calls *t, u32 tgid, bool inward,
+					struct seen_call *call)
 {
-	struct thread_calls *t = follow(tgid, true);
-
-	if (!t)
-		return;
 	if (inward) {
 		if (t->outside && unbroken(&t->ecall) && call->frame < t->ecall.frame) {
 			if (call->frame > t->nested)
@@ -152,12 +147,9 @@ static __always_inline void call_begins(u32 tgid, bool inward, struct seen_call 
 }
 
 /* A call of a watched process has returned. Its time is that of the return. */
-static __always_inline void call_ends(u32 tgid, bool inward, struct seen_call *call)
+static __always_inline void call_ends(struct thread_calls *t, u32 tgid, bool inward,
+				      struct seen_call *call)
 {
-	struct thread_calls *t = follow(tgid, false);
-
-	if (!t)
-		return;
 	if (call->frame == t->nested)
 		t->nested = 0;
 	else if (call->frame < t->nested)

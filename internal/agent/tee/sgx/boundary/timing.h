@@ -5,14 +5,6 @@
 
 #include "pairs.h"
 
-/* LRU, because some calls never return: the thread ends in them or jumps out of them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct start_key);
-	__type(value, struct start);
-} starts SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -21,14 +13,45 @@ struct {
 	__type(value, struct duration);
 } durations SEC(".maps");
 
+/* Returns the call of a thread with that frame and site, or NULL. */
+static __always_inline struct start *started(struct thread_calls *t, u64 frame, u32 site)
+{
+#pragma unroll
+	for (int i = 0; i < OPEN_CALLS; i++)
+		if (t->open[i].frame == frame && t->open[i].site == site)
+			return &t->open[i];
+	return NULL;
+}
+
+/* Returns where the next call of a thread is noted. Some calls never return: the thread jumps out of them. So the oldest one
+ * gives way, and the calls of one thread never those of another. */
+static __always_inline struct start *room_for(struct thread_calls *t)
+{
+	u64 oldest = ~0ULL;
+	u32 at = 0;
+
+#pragma unroll
+	for (int i = 0; i < OPEN_CALLS; i++)
+		if (t->open[i].ns < oldest) {
+			oldest = t->open[i].ns;
+			at = i;
+		}
+	return &t->open[at & (OPEN_CALLS - 1)];
+}
+
 /* Reads the clock last, so that the call does not include the code before. */
 static __always_inline void begin(struct file_state *state, struct call_key *call, u64 frame,
 				  u64 cookie)
 {
-	struct start_key at = {
-		.frame = frame, .tid = (u32)bpf_get_current_pid_tgid(), .site = call->site};
-	struct start start = {.interval = state->open, .argument = call->argument};
+	struct thread_calls *t = follow(call->tgid, true);
+	struct start *start;
 
+	if (!t) {
+		lost(LOST_DURATIONS);
+		if (COOKIE_PAIRS(cookie))
+			lost(LOST_PAIRS);
+		return;
+	}
 	if (COOKIE_PAIRS(cookie)) {
 		struct seen_call seen = {.of = {.site = call->site, .argument = call->argument},
 					 .frame = frame,
@@ -36,11 +59,17 @@ static __always_inline void begin(struct file_state *state, struct call_key *cal
 					 .following = state->following,
 					 .file = COOKIE_FILE(cookie)};
 
-		call_begins(call->tgid, COOKIE_INWARD(cookie), &seen);
+		call_begins(t, call->tgid, COOKIE_INWARD(cookie), &seen);
 	}
+	start = started(t, frame, call->site); /* it was left, or begins again by a jump */
+	if (!start)
+		start = room_for(t);
 	__sync_fetch_and_add(&state->begun, 1);
-	start.ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&starts, &at, &start, BPF_ANY);
+	start->frame = frame;
+	start->site = call->site;
+	start->interval = state->open;
+	start->argument = call->argument;
+	start->ns = bpf_ktime_get_ns();
 }
 
 /* Not on the stack. That of a program and what it calls may have 512 bytes, which 6.1 counts in steps of 32. */

@@ -56,9 +56,20 @@ type seenCall struct {
 	Zero      uint32
 }
 
+// start mirrors struct start.
+type start struct {
+	_        structs.HostLayout
+	Frame    uint64
+	NS       uint64
+	Interval uint64
+	Site     uint32
+	Argument uint32
+}
+
 // Followed mirrors struct thread_calls.
 type Followed struct {
 	_       structs.HostLayout
+	Open    [8]start
 	ECall   seenCall
 	Last    seenCall
 	Before  seenCall

@@ -74,7 +74,7 @@ func (s *state) complete() bool {
 // Shrink reduces the maps that are unused without timing. It must be called before the maps are created.
 func Shrink(o *bpf.Object) error {
 	var errs []error
-	for _, name := range []string{"starts", "durations", "crossed_threads", "following", "pairs"} {
+	for _, name := range []string{"durations", "crossed_threads", "following", "pairs"} {
 		errs = append(errs, o.Resize(name, 1))
 	}
 	return errors.Join(errs...)
