@@ -3,6 +3,7 @@
 package boundary
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -11,6 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -254,5 +259,37 @@ func TestAScrapeWaitsForNoScan(t *testing.T) {
 	}
 	if after := scrape(t, b); maps.Equal(after, before) {
 		t.Error("the scrape after the scan has no new counts")
+	}
+}
+
+// The OCALLs of a process are probed when its table is found. Their counters, and those of crossings, begin then and not with the process.
+func TestCountersBeginWhenTheirProbesDo(t *testing.T) {
+	b := start(t, modeOn, 0)
+	app := run(t, sdkApp(t, "sdk-begin"))
+	app.do(t, "ecall 0 0 1") // it is loaded
+	look(t, b)
+	now := b.now
+	b.now = func() time.Time { return now().Add(time.Hour) }
+	found := b.now()
+	app.do(t, "ecall 1 0 1")
+	look(t, b)
+	app.do(t, "ecall 10 3 1")
+	seen := 0
+	err := b.Collect(context.Background(), func(m prometheus.Metric) {
+		var d dto.Metric
+		if err := m.Write(&d); err != nil {
+			t.Fatal(err)
+		}
+		late := strings.Contains(m.Desc().String(), `"teescope_ocalls_total"`) || strings.Contains(m.Desc().String(), `"teescope_enclave_transitions_total"`)
+		if !late && !strings.Contains(m.Desc().String(), `"teescope_ecalls_total"`) {
+			return
+		}
+		seen++
+		if began := d.GetCounter().GetCreatedTimestamp().AsTime(); began.Before(found) == late {
+			t.Errorf("%v began at %v; the table was found at %v", m.Desc(), began, found)
+		}
+	})
+	if err != nil || seen < 2+3+2 {
+		t.Errorf("%d counters, error %v", seen, err)
 	}
 }

@@ -332,9 +332,9 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 	last := b.seen[tgid]
 	b.seen[tgid] = n
 	grown := n.since(last)
-	owner := b.Processes.Other()
+	owner, since := b.Processes.Other(), time.Time{}
 	if t := b.trees[n.Tree]; t != nil {
-		owner = t.owner // the workload of the ancestor whose threads got the breakpoints
+		owner, since = t.owner, t.since // the workload of the ancestor whose threads got the breakpoints
 	}
 	if p != nil {
 		owner = p.Workload
@@ -348,11 +348,11 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 		return
 	}
 	source := b.file.Source(b.source)
-	b.Families.Cross(owner, float64(grown.Enters)*weight, source)
+	b.Families.Cross(owner, since, float64(grown.Enters)*weight, source)
 	if b.enclaves && n.Resumes == 0 { // an ENCLU that resumes may be one that was left out
 		return
 	}
-	count.Add(owner, float64(grown.Resumes)*weight, b.Families.Transitions, "aex", source)
+	count.AddSince(owner, since, float64(grown.Resumes)*weight, b.Families.Transitions, "aex", source)
 	if b.Known == (count.Causes[bool]{}) {
 		return
 	}

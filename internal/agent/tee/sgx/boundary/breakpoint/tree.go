@@ -5,6 +5,7 @@ package breakpoint
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +19,8 @@ import (
 type tree struct {
 	set   []*bpf.Breakpoint
 	owner *count.Workload
-	users int // known processes that use it
+	users int       // known processes that use it
+	since time.Time // when they were set
 
 	places *tenant.Quota
 	tenant tenant.Tenant
@@ -107,7 +109,7 @@ func (b *Breakpoints) setOnce(tgid uint32, addresses []uint64) (*tree, error) {
 	if len(tids) > maxPoints {
 		return nil, fmt.Errorf("%d threads are too many to set breakpoints in: at most %d", len(tids), maxPoints)
 	}
-	t := &tree{places: b.places, tenant: b.Processes.Host.Reads.Tenant(int(tgid))}
+	t := &tree{since: b.Processes.Now(), places: b.places, tenant: b.Processes.Host.Reads.Tenant(int(tgid))}
 	for _, tid := range tids {
 		for _, address := range addresses {
 			point, err := b.setPoint(t.tenant, tid, address)

@@ -37,6 +37,7 @@ type histogram struct {
 // Counts are the counters and durations of a workload.
 type Counts struct {
 	calls map[series]float64
+	since map[series]time.Time // those that began after the workload
 	times map[histogram]*Times
 	// Exits are those by OCALLs that a runtime counts exactly without their names, since they were last divided among
 	// OCALLs.
@@ -46,6 +47,20 @@ type Counts struct {
 // Add adds to a counter of a workload.
 func Add(w *Workload, n float64, family *metric.Desc, labels ...string) {
 	w.Data.add(series{family: family}, n, labels)
+}
+
+// AddSince adds to a counter of a workload what a probe has counted that was attached at a time. If the counter is new, it began then, and
+// not with its workload: earlier events were not counted.
+func AddSince(w *Workload, attached time.Time, n float64, family *metric.Desc, labels ...string) {
+	s := series{family: family}
+	copy(s.labels[:], labels)
+	if _, known := w.Data.calls[s]; !known && attached.After(w.Began) && !w.Began.IsZero() {
+		if w.Data.since == nil {
+			w.Data.since = map[series]time.Time{}
+		}
+		w.Data.since[s] = attached
+	}
+	Add(w, n, family, labels...)
 }
 
 // AddOlder adds a value that may be older than the agent's knowledge of the workload, such as one that the workload counts
@@ -62,10 +77,10 @@ func (c *Counts) add(s series, n float64, labels []string) {
 	c.calls[s] += n
 }
 
-// Cross adds entries of an enclave, each with its exit.
-func (f *Families) Cross(w *Workload, n float64, source string) {
-	Add(w, n, f.Transitions, "eenter", source)
-	Add(w, n, f.Transitions, "eexit", source)
+// Cross adds entries of an enclave, each with its exit, as AddSince.
+func (f *Families) Cross(w *Workload, attached time.Time, n float64, source string) {
+	AddSince(w, attached, n, f.Transitions, "eenter", source)
+	AddSince(w, attached, n, f.Transitions, "eexit", source)
 }
 
 // The causes of an AEX, as indices of Causes.
@@ -105,8 +120,8 @@ func (f *Families) Spread(w *Workload, variance Causes[float64], known Causes[bo
 // counted as "other".
 const maxTimed = 32
 
-// TimesOf returns the histogram of a workload's calls of one function.
-func TimesOf(w *Workload, family *metric.Desc, call, source string) *Times {
+// TimesOf returns the histogram of a workload's calls of one function. A new one begins when its probe was attached, as in AddSince.
+func TimesOf(w *Workload, attached time.Time, family *metric.Desc, call, source string) *Times {
 	if w.Data.times == nil {
 		w.Data.times = map[histogram]*Times{}
 	}
@@ -124,6 +139,9 @@ func TimesOf(w *Workload, family *metric.Desc, call, source string) *Times {
 	}
 	if w.Data.times[h] == nil {
 		w.Data.times[h] = &Times{}
+		if attached.After(w.Began) && !w.Began.IsZero() {
+			w.Data.times[h].since = attached
+		}
 	}
 	return w.Data.times[h]
 }
@@ -136,6 +154,8 @@ const Buckets = buckets
 type Times struct {
 	Bucket  [Buckets]float64
 	Seconds float64
+
+	since time.Time // if it began after the workload
 }
 
 // bounds are the buckets whose upper bounds are emitted: 1.024 us and twice as much each up to 262 us, then four
@@ -169,14 +189,21 @@ func Emit(r *Registry, emit func(prometheus.Metric)) {
 		own := []string{w.Name, w.Container, w.Pod, w.Namespace}
 		for s, n := range w.Data.calls {
 			labels := append(slices.Clone(own), s.labels[:]...)
-			began := w.Began
+			began := later(w.Began, w.Data.since[s])
 			if s.older {
 				began = time.Time{}
 			}
 			emit(s.family.Since(began, n, labels[:len(s.family.Labels)]...))
 		}
 		for h, t := range w.Data.times {
-			emit(t.histogram(w.Began, h.family, append(slices.Clone(own), h.call, h.source)...))
+			emit(t.histogram(later(w.Began, t.since), h.family, append(slices.Clone(own), h.call, h.source)...))
 		}
 	})
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
@@ -48,4 +50,31 @@ func TestUnknownCausesAreAbsent(t *testing.T) {
 	if want := map[string]float64{"page_fault": 6, "timer": 0}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+}
+
+// What a probe has counted that was attached late began then. The counter of another workload, and what exists, does not begin again.
+func TestCountersBeginWithTheirProbes(t *testing.T) {
+	began := time.Unix(1000, 0)
+	f, r := NewFamilies(), workload.NewRegistry[Counts](4)
+	w := r.Join(workload.Identity{Name: "a"}, began, began)
+	AddSince(w, began.Add(-time.Minute), 3, f.ECalls, "early", "normal", "x")
+	AddSince(w, began.Add(time.Minute), 4, f.ECalls, "late", "normal", "x")
+	AddSince(w, began.Add(2*time.Minute), 5, f.ECalls, "late", "normal", "x")
+	TimesOf(w, began.Add(time.Minute), f.ECallTime, "late", "x").Bucket[0] = 1
+	Emit(r, func(m prometheus.Metric) {
+		var d dto.Metric
+		if err := m.Write(&d); err != nil {
+			t.Fatal(err)
+		}
+		want, is := began, d.GetCounter().GetCreatedTimestamp()
+		if d.Histogram != nil {
+			is = d.Histogram.GetCreatedTimestamp()
+		}
+		if d.Histogram != nil || d.GetCounter().GetValue() == 9 {
+			want = began.Add(time.Minute)
+		}
+		if !is.AsTime().Equal(want) {
+			t.Errorf("%v began at %v, want %v", &d, is.AsTime(), want)
+		}
+	})
 }

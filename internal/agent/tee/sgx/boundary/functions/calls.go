@@ -72,33 +72,34 @@ func (f *Functions) forgetCalls(keys []callKey) error {
 func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 	owner, source := f.Processes.Owner(p), s.source()
 	if s.role == roleOcall && key.Argument == byWorker { // the enclave was not left
-		count.Add(owner, n, f.Families.OCalls, f.label(p, key, s), "switchless", source)
+		count.AddSince(owner, s.added, n, f.Families.OCalls, f.label(p, key, s), "switchless", source)
 		return
 	}
 	switch s.direction {
 	case ecall:
-		count.Add(owner, n, f.Families.ECalls, f.label(p, key, s), "normal", source)
+		count.AddSince(owner, s.added, n, f.Families.ECalls, f.label(p, key, s), "normal", source)
 	case switchless:
-		count.Add(owner, n, f.Families.ECalls, f.label(p, key, s), "switchless", source)
+		count.AddSince(owner, s.added, n, f.Families.ECalls, f.label(p, key, s), "switchless", source)
 	case ocall:
 		if f.named != nil && s.file.Runtime == Gramine {
 			f.named.add(owner, f.label(p, key, s), n)
 			break
 		}
-		count.Add(owner, n, f.Families.OCalls, f.label(p, key, s), "normal", source)
+		count.AddSince(owner, s.added, n, f.Families.OCalls, f.label(p, key, s), "normal", source)
 	}
 	if !s.crosses(p) {
 		return
 	}
 	if p != nil {
 		if counted, known := f.Elsewhere(p); !known {
-			f.state(p).pending[source] += n
+			waits := f.state(p).pending[source]
+			f.state(p).pending[source] = pending{n: waits.n + n, since: s.crossesSince(p)}
 			return
 		} else if counted {
 			return
 		}
 	}
-	f.Families.Cross(owner, n, source)
+	f.Families.Cross(owner, s.crossesSince(p), n, source)
 }
 
 // decide counts the pending crossings of processes, when it is known that no other mechanism counts them.
@@ -114,7 +115,7 @@ func (f *Functions) decide() {
 		}
 		for source, n := range s.pending {
 			if !counted {
-				f.Families.Cross(p.Workload, n, source)
+				f.Families.Cross(p.Workload, n.since, n.n, source)
 			}
 		}
 		clear(s.pending)

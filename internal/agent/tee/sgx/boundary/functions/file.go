@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
@@ -33,6 +34,7 @@ type site struct {
 	spot
 	runtime *runtime
 	file    *file
+	added   time.Time // its probe is attached after that
 }
 
 // of returns the file in this package's form.
@@ -78,7 +80,7 @@ func (f *file) addSite(r *runtime, address uint64, s spot) error {
 		}
 		s.role = roleOcall
 	}
-	all.sites[all.lastSite] = &site{spot: s, runtime: r, file: f}
+	all.sites[all.lastSite] = &site{spot: s, runtime: r, file: f, added: all.Processes.Now()}
 	cookie := window.Cookie(f.Index, s.role, cost, all.lastSite)
 	cookie |= s.flags(r)
 	f.Sites = append(f.Sites, bpf.Site{Offset: where.Offset, Cookie: cookie})
@@ -208,6 +210,19 @@ func (s *site) crosses(p *process.Process) bool {
 		return false
 	}
 	return s.spot.crosses(s.runtime)
+}
+
+// crossesSince returns the time since which all crossings of a process are counted by its calls.
+func (s *site) crossesSince(p *process.Process) time.Time {
+	since := s.added
+	if s.runtime == sdk && p != nil {
+		for _, is := range s.file.all.state(p).tables {
+			if is.at.After(since) {
+				since = is.at
+			}
+		}
+	}
+	return since
 }
 
 // crosses reports whether each call is one EENTER and one EEXIT.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
@@ -57,8 +58,14 @@ type state struct {
 	looked  bool                // the first OCALL table was examined, and with it the names of ECALLs
 	named   tableOf             // the only OCALL table of an enclave
 	ecalls  map[uint32]string   // names of its ECALLs by number
-	pending map[string]float64  // crossings by source, until it is known which mechanism counts them
+	pending map[string]pending  // crossings by source, until it is known which mechanism counts them
 	watched bool                // the kernel side times its calls
+}
+
+// pending are crossings that may be counted elsewhere.
+type pending struct {
+	n     float64
+	since time.Time // of the last site that counted them
 }
 
 // complete reports whether all OCALLs of the process are probed.
@@ -120,7 +127,7 @@ func (f *Functions) Remembered() int {
 func (f *Functions) state(p *process.Process) *state {
 	s := f.processes[p.TGID]
 	if s == nil {
-		s = &state{tables: map[uint64]examined{}, pending: map[string]float64{}}
+		s = &state{tables: map[uint64]examined{}, pending: map[string]pending{}}
 		f.processes[p.TGID] = s
 	}
 	return s

@@ -37,6 +37,7 @@ type examined struct {
 	err   error     // why not all its OCALLs are probed
 	file  *file     // that contains it; nil if that is unknown
 	again time.Time // when it is examined again; zero if it is not
+	at    time.Time // when it was examined last
 }
 
 // complete reports whether all OCALLs of the table are probed.
@@ -92,7 +93,7 @@ func (o ocallTables) find() error {
 
 // remember notes what is known of a table. A process that did not answer once says nothing of its table.
 func (o ocallTables) remember(t located) {
-	is := examined{err: t.err, file: t.file}
+	is := examined{err: t.err, file: t.file, at: o.functions.Processes.Now()}
 	unanswered := reader.Unanswered(t.err)
 	if unanswered {
 		is.again = o.functions.Processes.Now().Add(again)

@@ -80,7 +80,7 @@ func (t *timer) sumOf(p *process.Process, key callKey, s *site) *count.Times {
 	default:
 		return nil
 	}
-	return count.TimesOf(t.functions.Processes.Owner(p), family, t.functions.label(p, key, s), s.source())
+	return count.TimesOf(t.functions.Processes.Owner(p), s.added, family, t.functions.label(p, key, s), s.source())
 }
 
 // forget removes the durations of a process that has ended, after they were read.
