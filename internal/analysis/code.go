@@ -35,6 +35,7 @@ type Code struct {
 	// Functions are those of the workload's samples in the window. It is absent if the server keeps fewer than 20 of them, and
 	// for other events than CPU time and system calls.
 	Functions *Functions `json:"functions,omitempty"`
+	Lines     []string   `json:"lines,omitempty"` // the functions in words
 }
 
 // CodeKey is what code is looked for: that of an event of a workload. An empty workload is the whole machine.

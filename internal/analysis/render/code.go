@@ -3,7 +3,7 @@
 package render
 
 import (
-	"strconv"
+	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
 )
@@ -19,7 +19,7 @@ func codeLines(c *analysis.Code) (lines []codeLine) {
 	if c == nil {
 		return nil
 	}
-	for _, f := range functions(c) {
+	for _, f := range Functions(c) {
 		lines = append(lines, codeLine{title: f})
 	}
 	if c.Profile != "" {
@@ -31,17 +31,20 @@ func codeLines(c *analysis.Code) (lines []codeLine) {
 	return append(lines, codeLine{"Record it on its machine:", c.Command})
 }
 
-// functions describes the functions with the most samples.
-func functions(c *analysis.Code) (lines []string) {
-	if c.Functions == nil || c.Event != analysis.CodeCPU && c.Event != analysis.CodeCalls {
+// sampledOf says what the samples are taken of.
+var sampledOf = map[analysis.CodeEvent]string{analysis.CodeCPU: "CPU time", analysis.CodeCalls: "time in the kernel"}
+
+// Functions describes the functions with the most samples.
+func Functions(c *analysis.Code) (lines []string) {
+	of := sampledOf[c.Event]
+	if c.Functions == nil || of == "" {
 		return nil
 	}
 	for _, f := range c.Functions.Top {
-		lines = append(lines, say("code_"+string(c.Event), "name", clean(f.Name), "share", percent(f.Share), "low", percent(f.Low), "high", percent(f.High),
-			"samples", strconv.Itoa(c.Functions.Samples)))
+		lines = append(lines, fmt.Sprintf("%s: %s of its %s (%s to %s, n=%d)", clean(f.Name), percent(f.Share), of, percent(f.Low), percent(f.High), c.Functions.Samples))
 	}
 	if c.Functions.Unnamed > 0 {
-		lines = append(lines, say("code_unnamed", "share", percent(c.Functions.Unnamed)))
+		lines = append(lines, percent(c.Functions.Unnamed)+" without a name")
 	}
 	return lines
 }

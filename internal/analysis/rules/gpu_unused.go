@@ -29,13 +29,16 @@ var (
 	}
 )
 
+var gpuBusy = engine.Threshold{Name: "cpu", Default: leastBusy, Unit: "cores", Help: "least CPU time of a program that goes on without the GPU"}
+
 func gpuUnused() engine.Rule {
 	return engine.Rule{
 		Name: GPUUnused, Title: "a program that found no GPU goes on with the CPU",
-		Code:    analysis.CodeCPU,
-		Threads: analysis.ThreadCPU,
-		Signals: []engine.Signal{cpuSignal, gpuStartsSignal, gpuLaunchesSignal, gpuReadySignal},
-		Judge:   judgeGPUUnused,
+		Code:       analysis.CodeCPU,
+		Threads:    analysis.ThreadCPU,
+		Signals:    []engine.Signal{cpuSignal, gpuStartsSignal, gpuLaunchesSignal, gpuReadySignal},
+		Judge:      judgeGPUUnused,
+		Thresholds: []engine.Threshold{gpuBusy},
 		NotWhen: []string{
 			"the program has only asked whether there is a GPU, and is meant to use the CPU",
 			"the program that found no GPU has ended, and another one of this workload has not called cuInit",
@@ -49,7 +52,7 @@ func gpuUnused() engine.Rule {
 func judgeGPUUnused(w engine.Workload) *engine.Verdict {
 	cpu, measured := w.Value(cpuSignal)
 	starts := w.By(gpuStartsSignal, "result")
-	if launches, _ := w.Value(gpuLaunchesSignal); !measured || cpu < w.Least(leastBusy) || launches > 0 || starts["0"] > 0 {
+	if launches, _ := w.Value(gpuLaunchesSignal); !measured || cpu < w.LeastFor(gpuBusy) || launches > 0 || starts["0"] > 0 {
 		return nil
 	}
 	failed := 0.0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/render"
 )
 
 const (
@@ -73,7 +74,9 @@ func (c *code) linked(findings []analysis.Finding) []analysis.Finding {
 		if k, ok := f.Key(); ok && f.LastSeen.Equal(c.at) {
 			of = c.found[k]
 		}
-		f.Code = f.Linked(c.window, of, c.profiles.Held)
+		if f.Code = f.Linked(c.window, of, c.profiles.Held); of != nil && f.Code.Functions != nil {
+			f.Code.Lines = render.Functions(f.Code)
+		}
 	}
 	return findings
 }

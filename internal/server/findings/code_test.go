@@ -23,7 +23,7 @@ func (k *kept) Held(workload string, _, _ time.Time) bool { return workload == k
 
 func (k *kept) Functions(_ context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions {
 	k.asked, k.from, k.to = asked, start, end
-	return map[analysis.CodeKey]*analysis.Functions{{Event: analysis.CodeCPU, Workload: k.workload}: {Samples: 100}}
+	return map[analysis.CodeKey]*analysis.Functions{{Event: analysis.CodeCPU, Workload: k.workload}: {Samples: 100, Unnamed: 0.5}}
 }
 
 // Only findings about the machine of the server's agent link to the profiles that the server keeps, and only those of the last
@@ -53,6 +53,9 @@ func TestFindingsOfThisMachineHaveCode(t *testing.T) {
 		if linked, named := f.Code.Profile != "", f.Code.Functions != nil; linked != (i == 0 || i == 3) || named != (i == 0) {
 			t.Errorf("%s of %s at %s: %+v", f.Rule, f.Workload, f.Instance, f.Code)
 		}
+	}
+	if lines := found[0].Code.Lines; !slices.Equal(lines, []string{"50 % without a name"}) {
+		t.Errorf("the functions in words: %q", lines)
 	}
 	if none := newCode(Options{Instance: own}); none.linked(found[:1])[0].Code == nil {
 		t.Error("without profiles the command is lost")

@@ -82,23 +82,13 @@ export interface Finding {
 }
 
 interface Code {
-  /** What the stacks are taken of, such as "cpu" or "syscalls". */
-  event: string;
   /** Records it on the workload's machine. */
   command: string;
   /** Paths of flame graphs, or empty: of the window, and of what is different from before it began. */
   profile: string;
   change: string;
-  /** Absent where too few samples are kept. */
-  functions: Functions | undefined;
-}
-
-interface Functions {
-  samples: number;
-  /** Share of the samples whose function has no name. */
-  unnamed: number;
-  /** The largest share first, with the ends of its interval. */
-  top: { name: string; share: number; low: number; high: number }[];
+  /** The functions with the most samples, in words. */
+  lines: string[];
 }
 
 interface Silence {
@@ -203,13 +193,7 @@ const finding = shape<Finding>({
   last_seen: text,
   evidence: list(evidence),
   advice: list(text),
-  code: optional(shape<Code>({
-    event: word,
-    command: text,
-    profile: word,
-    change: word,
-    functions: optional(shape({ samples: number, unnamed: number, top: list(shape({ name: text, share: number, low: number, high: number })) })),
-  })),
+  code: optional(shape<Code>({ command: text, profile: word, change: word, lines: texts })),
   settings: texts,
   saving: optional(shape<Saving>({ low: number, high: number, assumptions: texts })),
   gain: optional(shape<Gain>({ low: number, high: number, limit: word, assumptions: texts })),

@@ -11,7 +11,7 @@ import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
 import { Mute } from "./Mute";
-import { assumptions, figure, formatFigure, functions, limitText, preceding, say, subject, threads, together, worthText } from "./report";
+import { assumptions, figure, formatFigure, limitText, preceding, say, subject, threads, together, worthText } from "./report";
 
 /** The class of the severity mark, as on the overview. */
 const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
@@ -89,12 +89,11 @@ function ManifestLines({ finding: { rule, workload, instance, settings } }: { fi
 }
 
 /** The functions, the flame graphs that show the code, and the command that records one. A report has no server. */
-function ways(finding: Finding, recorded: boolean): ComponentChild[] {
-  const { code } = finding;
+function ways({ code }: Finding, recorded: boolean): ComponentChild[] {
   if (!code) return [];
   const kept = (["profile", "change"] as const).filter((kind) => code[kind] !== "" && !recorded);
   return [
-    ...functions(finding),
+    ...code.lines,
     ...kept.map((kind) => (
       <a key={kind} href={code[kind].slice(1)} target="_blank">
         {say(`code_${kind}`)}

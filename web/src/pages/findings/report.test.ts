@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/errors";
 import { report as decode, type Report } from "../../api/findings";
 import { chartOf } from "./charts";
-import { assumptions, causeText, chosen, figure, formatFigure, functions, gainText, limitedBy, limitText, memberText, notJudged, preceding, rolledUp, savingText, threads, together, verdictText } from "./report";
+import { assumptions, causeText, chosen, figure, formatFigure, gainText, limitedBy, limitText, memberText, notJudged, preceding, rolledUp, savingText, threads, together, verdictText } from "./report";
 
 const finding = {
   id: "0a1b", rule: "chatter", title: "too many calls", workload: "redis", instance: "a:1", cause: "It makes 5,000 calls a second.",
@@ -267,19 +267,6 @@ describe("the same cause on several machines", () => {
 
   it("is absent in the answer of an older server", () => {
     expect(made().causes).toEqual([]);
-  });
-});
-
-describe("the functions of a finding", () => {
-  it("are described with their interval, and those without a name are counted", () => {
-    const found = { samples: 812, unnamed: 0.04, top: [{ name: "getMonotonicUs", share: 0.41, low: 0.36, high: 0.46 }] };
-    const of = (code: object): string[] => made({ findings: [{ ...finding, code: { command: "x", ...code } }] }).findings.flatMap(functions);
-    expect(of({ event: "syscalls", functions: found })).toEqual([
-      "getMonotonicUs: 41 % of its time in the kernel, by calls or faults of this function (36 % to 46 %, 812 samples)",
-      "4 % in functions without a name",
-    ]);
-    expect(of({ event: "off-cpu", functions: found })).toEqual([]);
-    expect(of({ event: "cpu" })).toEqual([]);
   });
 });
 

@@ -117,19 +117,6 @@ export function threads({ threads: all }: Pick<Finding, "threads">): string[] {
   });
 }
 
-/** Describes the functions with the most samples. Events that this page does not know have none. */
-export function functions({ code }: Pick<Finding, "code">): string[] {
-  const of = code?.functions;
-  const phrase = (["code_cpu", "code_syscalls"] as const).find((known) => known === `code_${code?.event}`);
-  if (!of || !phrase) return [];
-  return [
-    ...of.top.map(({ name, share, low, high }) =>
-      say(phrase, { name, share: formatShare(share), low: formatShare(low), high: formatShare(high), samples: String(of.samples) }),
-    ),
-    ...(of.unnamed > 0 ? [say("code_unnamed", { share: formatShare(of.unnamed) })] : []),
-  ];
-}
-
 /** Returns the subject of a finding, with its machine where several are shown. */
 export function subject({ workload, instance }: { workload: string; instance: string }, several: boolean): string {
   if (workload === "") return instance === "" ? say("machine") : say("machine_named", { instance });
