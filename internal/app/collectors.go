@@ -3,6 +3,7 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -149,7 +150,11 @@ func settingsOf(c *config.Config, m live.Machine, detector *tee.Detector, sys *s
 		manifests := live.NewSettings(m, keys)
 		o.Manifest = func(p settings.Main) (map[string]string, error) {
 			_, runtime := detector.Workload([]uint32{uint32(p.PID)})
-			return manifests.Of(p.PID, runtime, p.Started)
+			found, err := manifests.Of(p.PID, runtime, p.Started)
+			if errors.Is(err, live.ErrPace) {
+				err = errors.Join(settings.ErrLater, err)
+			}
+			return found, err
 		}
 	}
 	return o

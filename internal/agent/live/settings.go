@@ -21,6 +21,8 @@ const (
 	maxContinuous = 1 << 20
 	// pace is how many bytes of manifests are parsed each second, at most: 1.2 % of a processor.
 	pace = 256 << 10
+	// burst is how much of the time without parsing counts for later: programs that started together are then read together.
+	burst = (maxContinuous / pace) * time.Second
 	// maxParsed is the maximum number of programs whose parsed settings are kept.
 	maxParsed = 1024
 	// between is how much later a manifest may have been written than its program started: the start is known to 10 ms, and the
@@ -30,7 +32,8 @@ const (
 
 var (
 	errChanged = errors.New("it was written after the program started")
-	errPace    = errors.New("other manifests are parsed first")
+	// ErrPace means that the manifest was not read, and can be soon.
+	ErrPace = errors.New("other manifests are parsed first")
 )
 
 // Settings reads settings of programs from their manifests again and again. It is not safe for concurrent use.
@@ -39,7 +42,7 @@ type Settings struct {
 	wanted []string
 	now    func() time.Time
 	parsed map[int]parsed // by process ID
-	next   time.Time      // when the next manifest may be parsed
+	next   time.Time      // when the next manifest may be parsed; it may lie in the past by burst
 }
 
 // parsed is what was found in a manifest.
@@ -64,6 +67,9 @@ func (s *Settings) Of(pid int, runtime teelabel.Runtime, started time.Duration) 
 	first, app := f.first(pid)
 	if first != pid {
 		return nil, nil
+	}
+	if _, known := s.parsed[pid]; !known && s.now().Before(s.next) { // it would be read for nothing
+		return nil, ErrPace
 	}
 	m, err := reader.Of(f.reads, pid, func() (manifestFile, error) { return manifestOf(f.proc.Process(pid), app, runtime, maxContinuous) })
 	if err != nil {
@@ -91,9 +97,12 @@ func (s *Settings) Of(pid int, runtime teelabel.Runtime, started time.Duration) 
 func (s *Settings) parse(file manifestFile) (map[string]string, error) {
 	now := s.now()
 	if now.Before(s.next) {
-		return nil, fmt.Errorf("%s: %w", file.name, errPace)
+		return nil, fmt.Errorf("%s: %w", file.name, ErrPace)
 	}
-	s.next = now.Add(time.Duration(len(file.text)) * time.Second / pace)
+	if rested := now.Add(-burst); s.next.Before(rested) {
+		s.next = rested
+	}
+	s.next = s.next.Add(time.Duration(len(file.text)) * time.Second / pace)
 	m, err := manifest.Parse(file.text, manifest.Options{Name: file.name})
 	if err != nil {
 		return nil, err

@@ -43,10 +43,14 @@ type Options struct {
 	Reads *reader.Pool
 	// Names are the names of the environment variables that are settings. Without names, no environment is read.
 	Names []string
-	// Manifest returns the settings in the manifest of a main process; none if it has no manifest. Nil means that none is read.
+	// Manifest returns the settings in the manifest of a main process; none if it has no manifest, and ErrLater if it is not read
+	// yet. Nil means that none is read.
 	Manifest func(Main) (map[string]string, error)
 	Mains    func() []Main
 }
+
+// ErrLater means that a manifest can be read in the next scrape.
+var ErrLater = errors.New("the manifest is read later")
 
 // Collector is the collector.
 type Collector struct {
@@ -155,7 +159,7 @@ func (c *Collector) look(m Main) *found {
 }
 
 // due returns the processes that are read in this scrape: those that were not read yet, and then those that were read the
-// longest time ago. In another order the first ones would be read again and again, and the others never.
+// longest time ago. One whose manifest was to be read later is read in each scrape. In another order the first ones would be read again and again, and the others never.
 func (c *Collector) due(mains []Main, before map[process]*found) map[process]bool {
 	var all []process
 	readAt := func(id process) time.Time {
@@ -166,7 +170,9 @@ func (c *Collector) due(mains []Main, before map[process]*found) map[process]boo
 	}
 	now := c.now()
 	for _, m := range mains {
-		if id := (process{m.PID, m.Started}); now.Sub(readAt(id)) >= readAgain {
+		id := process{m.PID, m.Started}
+		of := before[id]
+		if now.Sub(readAt(id)) >= readAgain || of != nil && errors.Is(of.err, ErrLater) {
 			all = append(all, id)
 		}
 	}

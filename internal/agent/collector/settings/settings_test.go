@@ -223,3 +223,19 @@ func TestManifest(t *testing.T) {
 		t.Errorf("with an unreadable manifest: %v settings %q, want none", n, got)
 	}
 }
+
+// A manifest that waits for others is read in the next scrape, and not a minute later.
+func TestAManifestThatWaitsIsReadInTheNextScrape(t *testing.T) {
+	p := start(t, "GOGC=50")
+	failure := ErrLater
+	c := New(Options{Proc: "/proc", Mains: func() []Main { return []Main{p} }, Manifest: func(Main) (map[string]string, error) {
+		return map[string]string{"sgx.enclave_size": "512M"}, failure
+	}})
+	if _, n := scrape(t, c); n != -1 {
+		t.Errorf("%v settings before the manifest is read", n)
+	}
+	failure = nil
+	if got, n := scrape(t, c); n != 1 {
+		t.Errorf("%v settings %q in the next scrape, want 1", n, got)
+	}
+}
