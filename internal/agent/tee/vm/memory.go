@@ -38,7 +38,7 @@ func (m *machines) emitPrivate(f *families, cgroups hostfs.Root, emit func(prome
 	groups := map[string]*group{}
 	var errs []error
 	for number, v := range m.all {
-		if v.label == "" || !v.ended.IsZero() {
+		if !v.ended.IsZero() {
 			continue
 		}
 		where, private, err := m.unevictable(cgroups, v.pid)
@@ -55,7 +55,7 @@ func (m *machines) emitPrivate(f *families, cgroups hostfs.Root, emit func(prome
 		}
 		g.n, g.private = g.n+1, private
 		if hasPrivate(m.kernel.vms[number].kindOf()) {
-			g.label = v.label
+			g.label = v.label // empty until its process has answered
 		}
 	}
 	for _, g := range groups {

@@ -62,6 +62,19 @@ func TestPrivateMemory(t *testing.T) {
 	if got := emitted(); !maps.Equal(got, want) || !m.anyPrivate() {
 		t.Errorf("%v, want %v", got, want)
 	}
+	// One whose process does not answer has no name yet, but memory in the group.
+	process(t, proc, 78, 100, pod, "")
+	if err := os.Remove(filepath.Join(proc, "78", "cmdline")); err != nil {
+		t.Fatal(err)
+	}
+	m.kernel.vms[9] = record{Start: uint64(time.Second), TGID: 78, Ready: 1, Type: vmSnp, Isa: 1}
+	if err := m.refresh(time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if got := emitted(); m.all[9].label != "" || len(got) != 1 {
+		t.Errorf("beside one without a name: %v", got)
+	}
+	m.all[9].ended = time.Unix(1e9, 0)
 	// In version 1 the group of the controller for memory counts, which need not be that of another one.
 	v1 := filepath.Join(cgroups, "memory", "limits")
 	if err := os.MkdirAll(v1, 0o755); err != nil {
