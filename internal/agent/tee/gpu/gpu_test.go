@@ -81,6 +81,11 @@ func TestWithoutADriver(t *testing.T) {
 	if _, err := Read(tee.Roots{Dev: t.TempDir()}); !errors.Is(err, fs.ErrNotExist) || !absent(err) {
 		t.Errorf("the error is %v, want that there is no file", err)
 	}
+	for _, err := range []error{unix.ENXIO, unix.ENODEV} { // what opening a device without its driver says
+		if !absent(&fs.PathError{Op: "open", Path: "/dev/nvidiactl", Err: err}) {
+			t.Errorf("%v is a failure", err)
+		}
+	}
 }
 
 // backend returns a backend that is asked by hand, and its clock.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io/fs"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
@@ -100,8 +102,10 @@ func unsupported(err error) error {
 	return err
 }
 
-// absent reports whether this machine has nothing to say, which is no failure.
-func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnsupported) }
+// absent reports whether this machine has nothing to say, which is no failure. The device stays when the driver is unloaded.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) || errors.Is(err, ErrUnsupported)
+}
 
 // decode reads an answer to commandCapabilities.
 func decode(c []byte) State {
