@@ -13,6 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -26,7 +27,12 @@ const (
 	maxFiles, maxArguments, maxName = 1024, 64, 64
 	// maxEnclaves is more than a parent can have (4).
 	maxEnclaves = 16
+	// maxLooked limits the processes whose open files are looked at: anyone can name processes like this.
+	maxLooked = 64
 )
+
+// errMany means that the number of enclaves is not known.
+var errMany = errors.New("more processes are named " + program + " than are looked at")
 
 // enclave is what the arguments of nitro-cli say about an enclave. A number is 0 if they do not.
 type enclave struct {
@@ -37,7 +43,8 @@ type enclave struct {
 	memory uint64 // bytes
 }
 
-// enclaves returns the enclaves of this machine. A process that does not answer has no arguments.
+// enclaves returns the enclaves of this machine. A process that does not answer has no arguments. With errMany there may be more: users
+// and control groups share the looks, so that one of them does not hide the enclaves of others.
 func (b *Backend) enclaves() ([]enclave, error) {
 	proc := hostfs.At(b.opts.Roots.Proc)
 	pids, err := proc.Processes()
@@ -45,9 +52,14 @@ func (b *Backend) enclaves() ([]enclave, error) {
 		return nil, err
 	}
 	var all []enclave
+	looks := tenant.NewQuota(maxLooked)
 	for _, pid := range pids {
 		p := proc.Process(pid)
 		if comm, err := p.Comm(); err != nil || !strings.HasPrefix(comm, program) || len(all) == maxEnclaves {
+			continue
+		}
+		if looks.Take(b.opts.Reads.Tenant(pid)) != nil {
+			err = errMany
 			continue
 		}
 		if !p.HasOpen(maxFiles, func(target string) bool { return target == held }) {
@@ -56,7 +68,7 @@ func (b *Backend) enclaves() ([]enclave, error) {
 		args, _ := reader.Of(b.opts.Reads, pid, func() ([]string, error) { return p.Args(maxArguments) })
 		all = append(all, describe(pid, args))
 	}
-	return all, nil
+	return all, err
 }
 
 // describe reads the arguments of "nitro-cli run-enclave". With --config they are in a file, which is not read.

@@ -3,6 +3,8 @@
 package nitro
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -48,6 +50,32 @@ func TestParent(t *testing.T) {
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("emitted %v, want %v", got, want)
+	}
+}
+
+// A user with many processes of that name neither takes time without end nor hides an enclave of another user, but the number is unknown.
+func TestManyProcessesPretend(t *testing.T) {
+	files := map[string]string{}
+	for pid := 100; pid < 100+2*maxLooked; pid++ {
+		at := fmt.Sprintf("proc/%d/", pid)
+		files[at+"comm"], files[at+"cmdline"], files[at+"status"] = "nitro-cli\n", "nitro-cli\x00", "Uid:\t7\t7\t7\t7\n"
+	}
+	files["proc/900/comm"], files["proc/900/cmdline"], files["proc/900/status"] = "nitro-cli\n", "nitro-cli\x00", "Uid:\t8\t8\t8\t8\n"
+	roots := parent(t, files)
+	for _, pid := range []string{"227", "900"} { // the first one is beyond its user's share
+		dir := filepath.Join(roots.Proc, pid, "fd")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(held, filepath.Join(dir, "5")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := New(Options{Roots: roots, Reads: reader.New(reader.Options{Proc: hostfs.At(roots.Proc), Log: slog.New(slog.DiscardHandler)})})
+	var err error
+	got := emitted(func(emit func(prometheus.Metric)) { err = b.emitParent(emit) })
+	if !errors.Is(err, errMany) || !maps.Equal(got, map[string]float64{"nitro_enclave_info 900  ": 1}) {
+		t.Errorf("emitted %v, %v", got, err)
 	}
 }
 
