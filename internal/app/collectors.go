@@ -130,7 +130,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		profiles,
 		settings.New(settingsOf(c, live.Machine{Roots: roots, Cgroup: machine.cgroup, Reads: reads}, detector, sys)),
 		sys,
-		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names)...),
+		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names, confined)...),
 		own,
 	}, sys, edge, profiles, names, live.NewServer(live.Machine{Roots: roots, Cgroup: machine.cgroup, Reads: reads}, sys.Processes)}
 }
@@ -194,7 +194,7 @@ func onDemand(c *config.Config, machine string, log *slog.Logger, with watching)
 }
 
 // teeBackends lists the TEE backends. To add a backend, add its line here.
-func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Pool, edge *boundary.Backend, names *pods.Names) []tee.Backend {
+func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Pool, edge *boundary.Backend, names *pods.Names, confined <-chan struct{}) []tee.Backend {
 	return []tee.Backend{
 		driver.New(driver.Options{
 			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Pods: names.Complete, Log: log.With("part", "sgx"),
@@ -205,7 +205,7 @@ func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Po
 		}),
 		vm.New(vm.Options{Roots: m.roots, Cgroup: m.cgroup, Reads: reads, Budget: c.Overhead.Budget, Pods: names.Complete, Log: log.With("part", "vm")}),
 		nitro.New(nitro.Options{Roots: m.roots, Reads: reads, Budget: c.Overhead.Budget, Log: log.With("part", "nitro")}),
-		gpu.New(m.roots, log.With("part", "gpu")),
+		gpu.New(m.roots, confined, log.With("part", "gpu")),
 	}
 }
 

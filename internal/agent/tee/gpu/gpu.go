@@ -29,9 +29,10 @@ const (
 
 // Backend implements tee.Backend. Run asks the driver.
 type Backend struct {
-	read func() (State, error)
-	now  func() time.Time
-	log  *slog.Logger
+	begin <-chan struct{} // the driver is asked after it is closed
+	read  func() (State, error)
+	now   func() time.Time
+	log   *slog.Logger
 
 	info, ready, keyBits *metric.Desc
 
@@ -42,8 +43,9 @@ type Backend struct {
 	failed error     // of the last question
 }
 
-// New returns a backend for the machine below the roots.
-func New(r tee.Roots, log *slog.Logger) *Backend {
+// New returns a backend for the machine below the roots. begin is closed when the agent has dropped its privileges: that would wait for
+// a thread that the driver does not answer. Nil means that it has.
+func New(r tee.Roots, begin <-chan struct{}, log *slog.Logger) *Backend {
 	const (
 		decoded = " Decoded from the headers of NVIDIA's open kernel modules and run on a stand-in, not yet on a GPU. The answer is for all GPUs together. It is absent without NVIDIA's driver, and if it does not know confidential computing."
 		origin  = "ioctl of /dev/nvidiactl: "
@@ -54,7 +56,7 @@ func New(r tee.Roots, log *slog.Logger) *Backend {
 		})
 	}
 	return &Backend{
-		read: func() (State, error) { return Read(r) }, now: time.Now, log: log,
+		begin: begin, read: func() (State, error) { return Read(r) }, now: time.Now, log: log,
 		info: metric.New(metric.Desc{
 			Name: "teescope_gpu_confidential_info", Kind: metric.Info, Source: metric.Kernel,
 			Labels: []string{"mode", "environment", "devtools", "cpu", "gpus"},
@@ -79,6 +81,13 @@ func (b *Backend) Describe() []*metric.Desc { return []*metric.Desc{b.info, b.re
 
 // Run asks the driver until ctx ends.
 func (b *Backend) Run(ctx context.Context) error {
+	if b.begin != nil {
+		select {
+		case <-b.begin:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

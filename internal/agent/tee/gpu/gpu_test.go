@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -90,7 +91,7 @@ func TestWithoutADriver(t *testing.T) {
 
 // backend returns a backend that is asked by hand, and its clock.
 func backend(read func() (State, error)) (*Backend, *time.Time) {
-	b := New(tee.Roots{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	b := New(tee.Roots{}, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	now := time.Unix(1e9, 0)
 	b.read, b.now = read, func() time.Time { return now }
 	return b, &now
@@ -173,4 +174,25 @@ func TestABusyDriver(t *testing.T) {
 	b.ask()
 	<-asked
 	answer <- State{}
+}
+
+// A driver that does not answer keeps a thread, which then cannot drop its privileges.
+func TestTheDriverIsAskedWithoutPrivileges(t *testing.T) {
+	begin, asked := make(chan struct{}), make(chan struct{})
+	b := New(tee.Roots{}, begin, slog.New(slog.DiscardHandler))
+	b.read = func() (State, error) { close(asked); return State{Mode: Off}, nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- b.Run(ctx) }()
+	select {
+	case <-asked:
+		t.Error("the driver is asked before the privileges are dropped")
+	case <-time.After(20 * time.Millisecond):
+		close(begin)
+		<-asked
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
