@@ -114,22 +114,22 @@ func (f *Facts) bySize(machine string) []*pod {
 	return pods
 }
 
-// choose returns the pod to move and the first machine that has room for it, or nil. Pods are sorted by size.
+// choose returns the pod to move and the first machine that has room for it, or nil. Pods are sorted by size. It searches for
+// one pod only: the smallest that is enough, if it fits anywhere, or else the largest that does.
 func choose(pods []*pod, lacks float64, rooms []room) (int, *room) {
-	enough := sort.Search(len(pods), func(i int) bool { return *pods[i].working.High < lacks })
-	for i := enough - 1; i >= 0; i-- { // those that are enough, the smallest first
-		if to := firstFit(*pods[i].working.High, rooms); to != nil {
-			return i, to
-		}
+	below := func(bytes float64) int {
+		return sort.Search(len(pods), func(i int) bool { return *pods[i].working.High < bytes })
 	}
-	for i := enough; i < len(pods); i++ {
-		if bytes := *pods[i].working.High; bytes > 0 {
-			if to := firstFit(bytes, rooms); to != nil {
-				return i, to
-			}
-		}
+	most := 0.0
+	for _, r := range rooms {
+		most = max(most, r.free)
 	}
-	return 0, nil
+	fits := sort.Search(len(pods), func(i int) bool { return *pods[i].working.High <= most })
+	i := max(fits, below(lacks)-1)
+	if i == len(pods) || *pods[i].working.High == 0 {
+		return 0, nil
+	}
+	return i, firstFit(*pods[i].working.High, rooms)
 }
 
 func firstFit(bytes float64, rooms []room) *room {
