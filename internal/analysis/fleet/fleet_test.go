@@ -282,6 +282,20 @@ func TestMoveOfNobody(t *testing.T) {
 	}
 }
 
+// TestNoNameHidesAPod has workloads whose names contain those of pods.
+func TestNoNameHidesAPod(t *testing.T) {
+	all := mixed()
+	for _, name := range []string{"shop/d@sgx3", "x/shop/d", "x/shop/d@sgx3"} {
+		all = append(all, table{{resident, "instance=sgx1,workload=" + name, mib}, {lowest, "instance=sgx1,workload=" + name, mib}, {highest, "instance=sgx1,workload=" + name, mib}}...)
+	}
+	f := gather(t, all)
+	for _, name := range []string{"shop/d", "shop/d@sgx3"} {
+		if w, err := f.Move(name, "sgx2"); err != nil || w.Pod != "shop/d" || w.From.Node != "sgx3" {
+			t.Errorf("%s: %+v, %v", name, w, err)
+		}
+	}
+}
+
 // TestUnknownStaysUnknown loses one query after the other. No machine may then look emptier than it is.
 func TestUnknownStaysUnknown(t *testing.T) {
 	for _, lost := range []string{resident, lowest, highest} {

@@ -236,12 +236,24 @@ func with(demand, set *Range) *Range {
 	return &sum
 }
 
-// find returns the pod of a name.
+// find returns the pod of a name. POD@NODE comes before a whole name, and that before one without its namespace: names that a
+// program chooses must not hide a pod.
 func (f *Facts) find(name string) (*pod, error) {
-	var found []*pod
+	var by [3][]*pod
 	for _, p := range f.pods {
-		if p.name == name || p.name+"@"+p.node == name || strings.HasSuffix(p.name, "/"+name) {
-			found = append(found, p)
+		switch {
+		case p.name+"@"+p.node == name:
+			by[0] = append(by[0], p)
+		case p.name == name:
+			by[1] = append(by[1], p)
+		case strings.HasSuffix(p.name, "/"+name):
+			by[2] = append(by[2], p)
+		}
+	}
+	found := by[2]
+	for _, better := range [][]*pod{by[1], by[0]} {
+		if len(better) > 0 {
+			found = better
 		}
 	}
 	switch len(found) {
