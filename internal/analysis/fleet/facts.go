@@ -126,7 +126,8 @@ func questions(window time.Duration) []question {
 		rate(`teescope_enclave_transitions_total{kind="eexit"}`, func(p *pod) **float64 { return &p.exits }),
 		rate("teescope_cpu_seconds_total", func(p *pod) **float64 { return &p.cores }),
 		{expr: fmt.Sprintf("topk(%d, sum by (instance, workload, by) (rate(sgx_workload_pages_evicted_by_total[5m])) > 0)", maxEvictions), take: takeEviction},
-		{expr: "sum by (namespace, pod, node) (teescope_kubernetes_epc_request_bytes)", take: takeRequest},
+		// Several servers may say the same of a container.
+		{expr: "sum by (namespace, pod, node) (max by (namespace, pod, container, node) (teescope_kubernetes_epc_request_bytes))", take: takeRequest},
 		{expr: "max by (node) (teescope_kubernetes_epc_allocatable_bytes)", take: func(f *Facts, l map[string]string, v float64) {
 			if n := f.nodes[l["node"]]; n != nil {
 				add(&n.allocatable, v)

@@ -52,6 +52,7 @@ func stored(t *testing.T) query.Source {
 		`teescope_cpu_seconds_total{instance="sgx1",workload="no-enclave",mode="user"}`:                                           "0+5x60",
 		`sgx_workload_pages_evicted_by_total{instance="sgx1",workload="db",container="c",namespace="shop",pod="db",by="batch"}`:   "0+100x60",
 		`teescope_kubernetes_epc_request_bytes{instance="server",namespace="shop",pod="db",container="c",node="sgx1"}`:            "33554432x60",
+		`teescope_kubernetes_epc_request_bytes{instance="another",namespace="shop",pod="db",container="c",node="sgx1"}`:           "33554432x60",
 		`teescope_kubernetes_epc_allocatable_bytes{instance="server",node="sgx1"}`:                                                "94371840x60",
 	} {
 		if err := store.AddSequence(series, values, begin, 10*time.Second); err != nil {
