@@ -117,7 +117,7 @@ func questions(window time.Duration) []question {
 		ofNode("sum by (instance) (sgx_epc_free_bytes)", func(n *node) **float64 { return &n.free }),
 		ofNode(fmt.Sprintf(`sum by (instance) (sgx_epc_pages{state=~"secs|version_array|vepc"}) * %d`, pageSize), func(n *node) **float64 { return &n.reserved }),
 		ofNode("sum by (instance) (sgx_enclaves)", func(n *node) **float64 { return &n.enclaves }),
-		ofNode("sum by (instance) (rate(sgx_epc_pages_evicted_total[5m]))", func(n *node) **float64 { return &n.evicted }),
+		ofNode("sum by (instance) (rate(sgx_epc_pages_evicted_total[5m]) and sgx_epc_pages_evicted_total)", func(n *node) **float64 { return &n.evicted }),
 		set("sum "+byPod+" (sgx_workload_resident_bytes)", func(p *pod, v float64) { add(&p.resident, v); p.residents++ }),
 		set(ofSet("min_over_time"), func(p *pod, v float64) { p.low += v; p.lows++ }),
 		set(ofSet("max_over_time"), func(p *pod, v float64) { p.high += v; p.highs++ }),
@@ -125,7 +125,7 @@ func questions(window time.Duration) []question {
 		rate("sgx_workload_pages_evicted_total", func(p *pod) **float64 { return &p.evicted }),
 		rate(`teescope_enclave_transitions_total{kind="eexit"}`, func(p *pod) **float64 { return &p.exits }),
 		rate("teescope_cpu_seconds_total", func(p *pod) **float64 { return &p.cores }),
-		{expr: fmt.Sprintf("topk(%d, sum by (instance, workload, by) (rate(sgx_workload_pages_evicted_by_total[5m])) > 0)", maxEvictions), take: takeEviction},
+		{expr: fmt.Sprintf("topk(%d, sum by (instance, workload, by) (rate(sgx_workload_pages_evicted_by_total[5m]) and sgx_workload_pages_evicted_by_total) > 0)", maxEvictions), take: takeEviction},
 		// Several servers may say the same of a container.
 		{expr: "sum by (namespace, pod, node) (max by (namespace, pod, container, node) (teescope_kubernetes_epc_request_bytes))", take: takeRequest},
 		{expr: "max by (node) (teescope_kubernetes_epc_allocatable_bytes)", take: func(f *Facts, l map[string]string, v float64) {

@@ -29,6 +29,8 @@ func stored(t *testing.T) query.Source {
 	for series, values := range map[string]string{
 		`up{job="teescope",instance="sgx1"}`:                                                                    "1x60",
 		`up{job="teescope",instance="dark"}`:                                                                    "0x60",
+		`sgx_epc_pages_evicted_total{instance="dark"}`:                                                          "0+100x58 stale",
+		`sgx_workload_pages_evicted_by_total{instance="dark",workload="gone",by="batch"}`:                       "0+100x58 stale",
 		`up{job="node",instance="exporter"}`:                                                                    "0x60",
 		`teescope_tee_available{instance="sgx1",tee="sgx"}`:                                                     "1x60",
 		`teescope_tee_available{instance="sgx2",tee="sgx"}`:                                                     "1x60",
@@ -103,6 +105,9 @@ func TestAnswer(t *testing.T) {
 	one := v.Nodes[0]
 	if got := fmt.Sprintf("%v %s %.0f %.0f %.0f %.0f %.0f %s", one.TEEs, one.Version, *one.Size, *one.Used, *one.Available, *one.Requested, *one.Allocatable, written(one.Pressure)); got != "[sgx] 1.0 100663296 54525952 100663296 33554432 94371840 0.312-0.521" {
 		t.Errorf("sgx1 has %s", got)
+	}
+	if dark := v.Nodes[3]; dark.Evicted != nil {
+		t.Errorf("a machine that does not answer evicts %v", *dark.Evicted)
 	}
 	if two := v.Nodes[1]; two.Pods != 0 || written(two.Pressure) != "0-0" {
 		t.Errorf("sgx2 has %d pods and the pressure %s", two.Pods, written(two.Pressure))
