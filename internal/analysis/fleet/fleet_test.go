@@ -233,7 +233,7 @@ func TestManyPodsThatFitNowhere(t *testing.T) {
 }
 
 func TestMove(t *testing.T) {
-	f := gather(t, mixed())
+	f := gather(t, slices.Concat(mixed(), machine("full", 96*mib), table{{reserved, "instance=full", 96 * mib}}, machine("vague", 96*mib)))
 	for _, tt := range []struct {
 		pod, to       string
 		fits          Answer
@@ -250,7 +250,9 @@ func TestMove(t *testing.T) {
 		{"b", "odd", Unknown, "0.625-0.9375", "unknown", "0.4167-0.625", "0.2083-", "of 1 other pods"},
 		{"f", "sgx2", Unknown, "unknown", "0.5208-0.5208", "0-0", "0.5208-", "of the pod was not measured"},
 		{"f", "sgx3", No, "unknown", "1.146-1.146", "0-0", "1.146-", "of the pod was not measured"},
-		{"c", "idle", No, "0.5208-0.5208", "0-0", "0-0", "2.5-2.5", ""},
+		{"c", "idle", No, "0.5208-0.5208", "0-0", "0-0", "2.5-2.5", "upper bounds while no pages are evicted"},
+		{"c", "full", No, "0.5208-0.5208", "unknown", "0-0", "unknown", "has no EPC for enclaves"},
+		{"c", "vague", Unknown, "0.5208-0.5208", "unknown", "0-0", "0.5208-", "on the new machine need was not measured"},
 	} {
 		w, err := f.Move(tt.pod, tt.to)
 		if err != nil {

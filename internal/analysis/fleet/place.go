@@ -189,9 +189,22 @@ func (f *Facts) answer(w *WhatIf, on *node, set *Range) Answer {
 	if on.unmeasured > 0 {
 		note(fmt.Sprintf("working sets of %d other pods on the new machine were not measured", on.unmeasured))
 	}
+	if on.available != nil && *on.available < pageSize {
+		note("the new machine has no EPC for enclaves")
+		return No
+	}
+	if on.available != nil && on.demand == nil && on.unmeasured == 0 {
+		note("what the enclaves on the new machine need was not measured")
+	}
+	if f.partial {
+		note("a query failed or was bounded, so working sets of other pods may be missing")
+	}
 	if after := w.To.After; after != nil {
 		switch {
 		case after.Low > 1:
+			if f.upperBound(w.From.Node) || f.upperBound(w.To.Node) {
+				note("working sets are upper bounds while no pages are evicted, so it may still fit")
+			}
 			return No
 		case after.High != nil && *after.High <= 1:
 			return Yes
@@ -200,6 +213,12 @@ func (f *Facts) answer(w *WhatIf, on *node, set *Range) Answer {
 		}
 	}
 	return Unknown
+}
+
+// upperBound reports whether nothing is known to be evicted on a machine. Its enclaves may then need less than their working sets.
+func (f *Facts) upperBound(name string) bool {
+	evicted := f.nodes[name].evicted
+	return evicted == nil || *evicted == 0
 }
 
 func change(name string, n *node, after *Range) Change {
