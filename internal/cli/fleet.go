@@ -200,6 +200,9 @@ func (r *fleetReport) placement() {
 	for _, m := range p.Moves {
 		rows = append(rows, []string{m.Pod, m.From, m.To, render.Value(m.Bytes, "bytes")})
 	}
+	if p.Crowded > 0 && len(p.Moves) == 0 {
+		r.title(fmt.Sprintf("No move relieves one of %s working sets exceed their EPC", text.Plural(p.Crowded, "machine whose", "machines whose")))
+	}
 	r.table(fmt.Sprintf("Moves that relieve %d of %d machines whose working sets exceed their EPC", p.Relieved, p.Crowded), []string{"POD", "FROM", "TO", "WORKING SET"}, rows, r.view.LeftOut.Moves)
 }
 

@@ -87,6 +87,16 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+func TestNoMove(t *testing.T) {
+	view := someFleet()
+	view.Placement.Moves, view.Placement.Relieved = nil, 0
+	report := fleetReport{view: view}
+	report.write()
+	if want := "\nNo move relieves one of 2 machines whose working sets exceed their EPC\n"; !strings.Contains(report.String(), want) {
+		t.Errorf("it lacks %q:\n%s", want, report.String())
+	}
+}
+
 func TestFleetOfOthers(t *testing.T) {
 	for answer, want := range map[string]string{
 		"404 ":              "has no view of a fleet",
