@@ -41,7 +41,7 @@ export const fleet = shape({
   }),
   what_if: optional(shape({ pod: text, from: change, to: change, fits: text, notes: list(text) })),
   causes: list<Cause>(cause),
-  left_out: shape({ nodes: number, pods: number }),
+  left_out: shape({ nodes: number, pods: number, fits: number, moves: number, evictions: number, causes: number }),
   problems: list(shape({ error: text })),
 });
 

@@ -145,23 +145,28 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
         title="Who evicts whom"
         head={["Loses pages", "Takes them", "Node", "Pages"]}
         rows={value.evictions.map((e) => [<WorkloadLink name={e.workload} node={e.node} />, e.by, e.node, rate(e.pages_per_second)])}
+        more={left.evictions}
       />
+      {placement.crowded > 0 && placement.moves.length === 0 && <p class="page-note">Moves relieve 0 of {placement.crowded} full nodes.</p>}
       <Table
         title={`Moves that relieve ${placement.relieved} of ${placement.crowded} full nodes`}
         head={["Pod", "Node", "Working set", "What if"]}
         rows={placement.moves.map((m) => [m.pod, m.from, bytes(m.bytes), <MoveLink pod={`${m.pod}@${m.from}`} onto={m.to} />])}
+        more={left.moves}
       />
       <Table
         title="Where pods fit"
         head={["Pod", "Node", "Working set", "Other nodes with room", "What if"]}
         rows={placement.fits.map((f) => [f.pod, f.node, span(f.working_set_bytes, "bytes"), f.nodes, f.room && <MoveLink pod={`${f.pod}@${f.node}`} onto={f.room} />])}
+        more={left.fits}
       />
       <Table
         title="Causes of findings"
         head={["Cause", "Severity", "Nodes", "Findings", "Cores"]}
         rows={value.causes.map((c) => [
-          c.title, c.severity, c.machines, c.findings, span({ low: c.saved_cores_low, high: c.saved_cores_high }, "cores"),
+          c.title, c.severity, c.machines, c.findings, span(c.saved_cores_high > 0 ? { low: c.saved_cores_low, high: c.saved_cores_high } : undefined, "cores"),
         ])}
+        more={left.causes}
       />
       <Table title="Versions" head={["Version", "Number"]} rows={value.versions.map((v) => [v.version, v.nodes])} />
       {value.problems.length > 0 && <ul class="dashes" data-panel="unknown">{value.problems.map((p, i) => <li key={i}>{p.error}</li>)}</ul>}
