@@ -4,6 +4,7 @@ package profiles
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -31,8 +32,9 @@ type answered struct {
 }
 
 // Functions returns the functions in which workloads spent their CPU time in an interval, or that made the system calls in which
-// they did. It has nothing for a workload with fewer than 20 samples, for other events, and if another query is running. Of a
-// longer interval than an hour, it looks at the end. The same question is answered from memory until there is another profile.
+// they did. It has nothing for a workload with fewer than 20 samples or too many different functions, for other events, and if
+// another query is running. Of a longer interval than an hour, it looks at the end. The same question is answered from memory until
+// there is another profile.
 func (s *Store) Functions(ctx context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions {
 	select {
 	case s.queries <- struct{}{}:
@@ -55,6 +57,9 @@ func (s *Store) Functions(ctx context.Context, asked []analysis.CodeKey, start, 
 func (s *Store) functions(ctx context.Context, asked []analysis.CodeKey, entries []entry) (map[analysis.CodeKey]*analysis.Functions, error) {
 	asked = slices.DeleteFunc(slices.Clone(asked), func(k analysis.CodeKey) bool { return k.Event != analysis.CodeCPU && k.Event != analysis.CodeCalls })
 	builders := make(map[analysis.CodeKey]*profile.Builder)
+	each := limits()
+	each.Bytes /= max(1, len(asked)) // of all builders together
+	large := make(map[analysis.CodeKey]bool)
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -64,13 +69,20 @@ func (s *Store) functions(ctx context.Context, asked []analysis.CodeKey, entries
 			continue // it was removed meanwhile, or the disk has lost it
 		}
 		for _, k := range asked {
-			if builders[k] == nil {
-				builders[k] = profile.NewBuilder("pprof", p.Values, limits())
+			if large[k] {
+				continue
 			}
-			// Samples of another event, or too many of them, are left out.
-			_ = builders[k].Merge(p, func(one *profile.Sample) bool {
+			if builders[k] == nil {
+				builders[k] = profile.NewBuilder("pprof", p.Values, each)
+			}
+			// Samples of another event are left out.
+			err := builders[k].Merge(p, func(one *profile.Sample) bool {
 				return k.Workload == "" || p.Label(one, profile.Workload) == k.Workload
 			})
+			if errors.Is(err, profile.ErrLimit) { // the rest would not have the shares of all
+				large[k] = true
+				delete(builders, k)
+			}
 		}
 	}
 	code := make(map[analysis.CodeKey]*analysis.Functions)

@@ -110,3 +110,26 @@ func TestFunctionsOfWorkloads(t *testing.T) {
 		t.Errorf("after the end of the time: %v", got)
 	}
 }
+
+// All workloads together have the memory of one query. One with too many functions has no shares, because those of a part of its
+// samples would be others. The rest is not affected.
+func TestFunctionsShareMemory(t *testing.T) {
+	s := filled(t, 0, nil)
+	stacks := []stack{{"web", []string{"work"}, 30}, {"db", []string{"scan"}, 1000}}
+	for i := range 2000 {
+		stacks = append(stacks, stack{"db", []string{fmt.Sprint(strings.Repeat("x", 4000), i)}, 1})
+	}
+	if err := s.add(stacked(t, epoch, stacks...)); err != nil {
+		t.Fatal(err)
+	}
+	asked := []analysis.CodeKey{{Event: analysis.CodeCPU, Workload: "db"}, {Event: analysis.CodeCPU, Workload: "web"}}
+	if found := s.Functions(t.Context(), asked, epoch, epoch.Add(time.Minute)); found[asked[0]] == nil || found[asked[0]].Samples != 3000 || found[asked[1]] == nil {
+		t.Errorf("of two: %v", found)
+	}
+	for i := range 18 {
+		asked = append(asked, analysis.CodeKey{Event: analysis.CodeCPU, Workload: fmt.Sprint("none", i)})
+	}
+	if found := s.Functions(t.Context(), asked, epoch, epoch.Add(time.Minute)); len(found) != 1 || found[asked[1]] == nil || found[asked[1]].Samples != 30 {
+		t.Errorf("of twenty: %v", found)
+	}
+}
