@@ -57,7 +57,7 @@ function WhatIf({ view, pod, onto }: { view: FleetView | undefined; pod: string;
   const answer = view?.what_if;
   return (
     <section class="panel" data-panel="what-if" aria-label="What if">
-      <h3>What if a pod moved?</h3>
+      <h3>Move a pod</h3>
       <div class="compare-form">
         {field("Pod", "pod", pod, (view ? [...view.pods, ...view.hottest] : []).map((p) => `${p.name}@${p.node}`))}
         {field("To node", "onto", onto, view?.nodes.map((n) => n.name) ?? [])}
@@ -118,9 +118,6 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
   const rate = (v: number | undefined): string => formatValue(v, "per_second");
   return (
     <>
-      <p class="page-note">
-        {value.nodes.length + left.nodes} nodes now. Above 100 % enclaves page.
-      </p>
       <Table title="Nodes by TEE" head={["TEE", "Nodes", "EPC", "Used"]} rows={value.tees.map((g) => [g.tee, g.nodes, bytes(g.epc_bytes), bytes(g.epc_used_bytes)])} />
       <Table
         title="Nodes"
@@ -134,7 +131,7 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
           span(n.working_set_bytes, "bytes"),
           <span class={n.pressure && (n.pressure.high ?? n.pressure.low) > 1 ? "no" : ""}>{span(n.pressure, "ratio")}</span>,
           rate(n.evicted_pages_per_second),
-          n.unmeasured > 0 ? `${n.pods}, ${n.unmeasured} not measured` : n.pods,
+          n.unmeasured > 0 ? `${n.pods}, ${n.unmeasured} unknown` : n.pods,
           n.version || ABSENT,
         ])}
         more={left.nodes}
@@ -147,21 +144,21 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
         rows={value.evictions.map((e) => [<WorkloadLink name={e.workload} node={e.node} />, e.by, e.node, rate(e.pages_per_second)])}
         more={left.evictions}
       />
-      {placement.crowded > 0 && placement.moves.length === 0 && <p class="page-note">Moves relieve 0 of {placement.crowded} full nodes.</p>}
+      {placement.crowded > 0 && <p class="page-note">Moves relieve {placement.relieved} of {placement.crowded} full nodes</p>}
       <Table
-        title={`Moves that relieve ${placement.relieved} of ${placement.crowded} full nodes`}
+        title="Moves"
         head={["Pod", "Node", "Working set", "What if"]}
         rows={placement.moves.map((m) => [m.pod, m.from, bytes(m.bytes), <MoveLink pod={`${m.pod}@${m.from}`} onto={m.to} />])}
         more={left.moves}
       />
       <Table
         title="Where pods fit"
-        head={["Pod", "Node", "Working set", "Other nodes with room", "What if"]}
+        head={["Pod", "Node", "Working set", "Others with room", "What if"]}
         rows={placement.fits.map((f) => [f.pod, f.node, span(f.working_set_bytes, "bytes"), f.nodes, f.room && <MoveLink pod={`${f.pod}@${f.node}`} onto={f.room} />])}
         more={left.fits}
       />
       <Table
-        title="Causes of findings"
+        title="Causes"
         head={["Cause", "Severity", "Nodes", "Findings", "Cores"]}
         rows={value.causes.map((c) => [
           c.title, c.severity, c.machines, c.findings, span(c.saved_cores_high > 0 ? { low: c.saved_cores_low, high: c.saved_cores_high } : undefined, "cores"),
