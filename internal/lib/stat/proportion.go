@@ -23,10 +23,32 @@ func Proportion(share, n, level float64) Interval {
 
 // betaQuantile returns the inverse of the regularised incomplete beta function, by bisection.
 func betaQuantile(p, a, b float64) float64 {
-	low, high := 0.0, 1.0
+	return crossing(0, 1, func(x float64) float64 { return incompleteBeta(a, b, x) - p })
+}
+
+// PartOfWhole returns the share of one part of a whole, with an interval that holds for all parts together, of any number: also for
+// those that were chosen because their shares are large. A part with the true share p misses one of its ends with a probability of at
+// most (1-level)p/2, and all p add up to 1. The whole has n independent observations, as for [Proportion].
+func PartOfWhole(share, n, level float64) Interval {
+	i := Proportion(share, n, level)
+	if math.IsNaN(i.Value) {
+		return i
+	}
+	x, tail := share*n, (1-level)/2
+	i.Low, i.High = 0, 1
+	if x > 1 { // a single observation may be of one of very many parts
+		i.Low = crossing(0, share, func(p float64) float64 { return incompleteBeta(x, n-x+1, p) - tail*p })
+	}
+	if x < n {
+		i.High = crossing(share, 1, func(p float64) float64 { return tail*p - (1 - incompleteBeta(x+1, n-x, p)) })
+	}
+	return i
+}
+
+// crossing returns where a function becomes positive between two values, by bisection.
+func crossing(low, high float64, f func(float64) float64) float64 {
 	for range 60 {
-		middle := low + (high-low)/2
-		if incompleteBeta(a, b, middle) < p {
+		if middle := low + (high-low)/2; f(middle) < 0 {
 			low = middle
 		} else {
 			high = middle

@@ -67,8 +67,9 @@ type Row struct {
 	Self      int64   // of the shown value
 	Inclusive int64   // of samples with the function or a member of the group anywhere on the stack; -1 for the rest
 	Share     float64 // Self divided by the total; NaN if that is 0
-	// Interval is that of the share, binomial. All intervals of a table hold together in Level of all cases (Bonferroni).
-	// It has no observations if the profile does not say how many samples were taken.
+	// Interval is that of the share, binomial. All intervals of a table hold together in Level of all cases, also those of rows
+	// that are shown because their shares are large (stat.PartOfWhole). It has no observations if the profile does not say how
+	// many samples were taken.
 	Interval stat.Interval
 	Absolute int64 // share of the whole in its unit, rounded so that the rows add up to the whole
 }
@@ -260,7 +261,7 @@ func (t *Table) finish(rows []Row) {
 		r := &rows[i]
 		r.Absolute = absolute[i]
 		r.Share = float64(r.Self) / float64(t.Total)
-		r.Interval = stat.Proportion(min(1, r.Share), t.Taken, 1-(1-Level)/float64(len(rows)))
+		r.Interval = stat.PartOfWhole(min(1, r.Share), t.Taken, Level)
 	}
 	t.Rows = rows
 }
