@@ -30,6 +30,8 @@ const (
 	// rest is how often the time of an answer passes before the next one begins, so that clients take at most a twentieth of a
 	// processor.
 	rest = 20
+	// maxRest bounds that time. Processes that answer slowly make an answer take long without using the processor.
+	maxRest = time.Minute
 	// patience is how long a request waits for its turn.
 	patience = 5 * time.Second
 )
@@ -93,8 +95,11 @@ func (s *Server) begin(ctx context.Context) (end func(), ok bool) {
 		return nil, false
 	}
 	began := time.Now()
-	return func() { s.turn <- time.Now().Add(rest * time.Since(began)) }, true
+	return func() { s.turn <- time.Now().Add(pause(time.Since(began))) }, true
 }
+
+// pause returns the time between an answer that took so long and the next one.
+func pause(took time.Duration) time.Duration { return min(rest*took, maxRest) }
 
 // sleep waits, and reports whether the context has not ended before.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -94,6 +94,9 @@ func TestServePauses(t *testing.T) {
 	if next := <-s.turn; next.Sub(began) < rest*took {
 		t.Errorf("the next one begins %s after the first", next.Sub(began))
 	}
+	if p := pause(time.Hour); p != maxRest {
+		t.Errorf("after a program whose processes hardly answer, nobody is answered for %s", p)
+	}
 	later := time.Now().Add(time.Hour)
 	s.turn <- later
 	if status, body := post(t, s, `{"workload": "redis"}`); status != http.StatusServiceUnavailable || !strings.Contains(body, "ask again later") {
