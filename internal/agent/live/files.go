@@ -63,10 +63,16 @@ func manifestOf(p hostfs.Process, app string, runtime teelabel.Runtime, most int
 	return m, err
 }
 
-// inRoot reads a manifest, a regular file, as its process sees it: in its own root, which may be that of a container. It reads only what the user of
-// the process may read: anybody can start a program that looks like Gramine, and mount any file as its manifest.
+// inRoot reads a manifest, a regular file, as its process sees it: in its own root, which may be that of a container. It reads only what
+// the user of the process may reach and read, without the rights of groups: anybody can start a program that looks like Gramine, and link
+// or mount any file as its manifest.
 func (m *manifestFile) inRoot(p hostfs.Process, most int64) error {
-	fd, err := p.Locate(m.name)
+	id, known := p.User()
+	if !known {
+		return fmt.Errorf("%s: %w", m.name, errForeign)
+	}
+	user := hostfs.User(id)
+	fd, err := p.Locate(m.name, user)
 	if err != nil {
 		return err
 	}
@@ -75,11 +81,10 @@ func (m *manifestFile) inRoot(p hostfs.Process, most int64) error {
 	if err := unix.Fstat(fd, &info); err != nil {
 		return &os.PathError{Op: "stat", Path: m.name, Err: err}
 	}
-	user, known := p.User()
 	switch {
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fmt.Errorf("%s: %w", m.name, errKind)
-	case !known || user != 0 && user != info.Uid && info.Mode&unix.S_IROTH == 0:
+	case !user.MayRead(&info):
 		return fmt.Errorf("%s: %w", m.name, errForeign)
 	}
 	file, err := hostfs.Reopen(fd, m.name)

@@ -16,23 +16,40 @@ const maxLinks, maxSteps = 40, 256
 
 // Locate returns a descriptor of the file that a path means to the process: in its own root directory, which may be that of a
 // container. Links do not lead out of it. The descriptor cannot be read, and nothing is opened: opening a device may do something
-// to it. The caller closes it. A ".." in the path itself is resolved in its text.
+// to it. The caller closes it. A ".." in the path itself is resolved in its text. With a user, each directory on the way must be
+// one that the user may search, by its owner and by the rights of all: those of groups do not count.
 //
 // openat2 does the same, but a sandbox cannot allow only some of its flags (package privilege).
-func (p Process) Locate(name string) (fd int, err error) {
+func (p Process) Locate(name string, user User) (fd int, err error) {
 	root, err := unix.Open(p.Path("root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, &os.PathError{Op: "open", Path: p.Path("root"), Err: err}
 	}
 	defer func() { _ = unix.Close(root) }() // nothing was written
-	return LocateIn(root, name)
+	return locate(root, name, user.maySearch)
 }
 
-// LocateIn is [Process.Locate] in the root directory of a descriptor.
+// A User is the host's ID of a user.
+type User uint32
+
+// MayRead reports whether the user may read a file, by its owner and by the rights of all.
+func (u User) MayRead(file *unix.Stat_t) bool {
+	return u == 0 || uint32(u) == file.Uid && file.Mode&unix.S_IRUSR != 0 || file.Mode&unix.S_IROTH != 0
+}
+
+func (u User) maySearch(dir *unix.Stat_t) bool {
+	return u == 0 || uint32(u) == dir.Uid && dir.Mode&unix.S_IXUSR != 0 || dir.Mode&unix.S_IXOTH != 0
+}
+
+// LocateIn is [Process.Locate] in the root directory of a descriptor, for any user.
 func LocateIn(root int, name string) (fd int, err error) {
+	return locate(root, name, User(0).maySearch)
+}
+
+func locate(root int, name string, search func(*unix.Stat_t) bool) (fd int, err error) {
 	names := split(name)
 	for range maxLinks {
-		fd, at, target, err := walk(root, names)
+		fd, at, target, err := walk(root, names, search)
 		switch {
 		case err != nil:
 			return -1, &os.PathError{Op: "open", Path: name, Err: err}
@@ -54,7 +71,7 @@ func split(name string) []string {
 }
 
 // walk locates a file by its names below a directory. If one of the names is a link, it returns its place and its target instead.
-func walk(root int, names []string) (fd, at int, target string, err error) {
+func walk(root int, names []string, search func(*unix.Stat_t) bool) (fd, at int, target string, err error) {
 	if len(names) > maxSteps {
 		return -1, 0, "", unix.ENAMETOOLONG
 	}
@@ -63,7 +80,13 @@ func walk(root int, names []string) (fd, at int, target string, err error) {
 	}
 	for at, name := range names {
 		parent := fd
-		fd, err = unix.Openat(parent, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		var dir unix.Stat_t
+		if err = unix.Fstat(parent, &dir); err == nil && dir.Mode&unix.S_IFMT == unix.S_IFDIR && !search(&dir) {
+			err = unix.EACCES
+		}
+		if err == nil {
+			fd, err = unix.Openat(parent, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		}
 		_ = unix.Close(parent) // nothing was written
 		if err != nil {
 			return -1, 0, "", err
