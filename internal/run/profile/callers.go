@@ -2,11 +2,13 @@
 
 package profile
 
+import "slices"
+
 // Callers returns the samples that were taken in the kernel, without the frames of the kernel: the innermost frame is the function
 // that made the system call, or in which a fault or an interrupt happened. Where no such frame is known, it has no name.
 func (p *Profile) Callers() *Profile {
 	of := *p
-	of.Frames = append(p.Frames[:len(p.Frames):len(p.Frames)], Frame{})
+	of.Frames = slices.Concat(p.Frames, []Frame{{}})
 	of.Samples = nil
 	for _, s := range p.Samples {
 		if !p.Frames[s.Stack[0]].Kernel {
