@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// maxSharing is the maximum number of requests that wait for a scrape.
+// maxSharing is the maximum number of requests that wait for a scrape, besides those of regular scrapers.
 const maxSharing = 64
 
 // exposition serves the text of a textWriter. Requests for the same format share a scrape that began after each of them
@@ -22,7 +22,7 @@ type exposition struct {
 	from   textWriter
 	errors scrapeErrors
 
-	waiting chan struct{}
+	waiting admission
 
 	mu     sync.Mutex
 	latest map[encoding]*rendering
@@ -46,18 +46,17 @@ type rendering struct {
 
 func newExposition(from textWriter, errors scrapeErrors) *exposition {
 	return &exposition{
-		from: from, errors: errors, waiting: make(chan struct{}, maxSharing), latest: map[encoding]*rendering{},
+		from: from, errors: errors, waiting: newAdmission(maxSharing), latest: map[encoding]*rendering{},
 	}
 }
 
-func (e *exposition) serve(w http.ResponseWriter, r *http.Request, format expfmt.Format, arrived time.Time, payer *gate) {
-	select {
-	case e.waiting <- struct{}{}:
-		defer func() { <-e.waiting }()
-	default:
+func (e *exposition) serve(w http.ResponseWriter, r *http.Request, format expfmt.Format, arrived time.Time, payer *gate, regular bool) {
+	end, ok := e.waiting.admit(regular)
+	if !ok {
 		tooMany(w, maxSharing)
 		return
 	}
+	defer end()
 	in := encoding{format, acceptsGzip(r.Header)}
 	one := e.after(r, in, arrived, payer)
 	if one == nil {

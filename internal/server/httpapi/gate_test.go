@@ -16,6 +16,34 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
+// Clients that fill all places, as at the beginning of a burst, do not keep a regular scraper out.
+func TestRegularScrapersHavePlacesOfTheirOwn(t *testing.T) {
+	const most = 3
+	a := newAdmission(most)
+	var ends []func()
+	take := func(regular bool, times int) (admitted int) {
+		for range times {
+			if end, ok := a.admit(regular); ok {
+				admitted++
+				ends = append(ends, end)
+			}
+		}
+		return admitted
+	}
+	if n := take(false, 10); n != most {
+		t.Errorf("%d of 10 are admitted, want %d", n, most)
+	}
+	if n := take(true, 10); n != maxRegular {
+		t.Errorf("%d regular ones of 10 are admitted beside them, want %d", n, maxRegular)
+	}
+	for _, end := range ends {
+		end()
+	}
+	if n := take(true, 10); n != maxRegular+most {
+		t.Errorf("%d regular ones of 10 are admitted alone, want %d", n, maxRegular+most)
+	}
+}
+
 // A connection that scrapes at an interval becomes a regular scraper's. It loses the place when it scrapes too often, and
 // keeps it for its client when it ends.
 func TestRegularScrapers(t *testing.T) {
@@ -93,7 +121,7 @@ func TestScrapesAreSharedAndNeverOld(t *testing.T) {
 		e := newExposition(from, scrapeErrors{})
 		ask := func() byte {
 			w := httptest.NewRecorder()
-			e.serve(w, httptest.NewRequest(http.MethodGet, "/metrics", nil), offered()[len(offered())-1], time.Now(), nil)
+			e.serve(w, httptest.NewRequest(http.MethodGet, "/metrics", nil), offered()[len(offered())-1], time.Now(), nil, false)
 			return w.Body.Bytes()[0]
 		}
 		first := make(chan byte)

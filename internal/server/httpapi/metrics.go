@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// maxScrapes is the maximum number of concurrent requests for metrics that cannot share an answer.
+// maxScrapes is the maximum number of concurrent requests for metrics that cannot share an answer, besides those of regular scrapers.
 const maxScrapes = 8
 
 // textWriter is a gatherer that writes its text itself, which is cheaper than gathering.
@@ -38,28 +38,52 @@ func newMetrics(g prometheus.Gatherer, log *slog.Logger, gate *gate) http.Handle
 	writer, writes := g.(textWriter)
 	texts := newExposition(writer, errors)
 	formats := offered()
-	running := make(chan struct{}, maxScrapes)
+	running := newAdmission(maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		arrived := time.Now()
 		payer, admitted := gate.enter(w, r)
 		if !admitted {
 			return
 		}
+		regular := gate != nil && payer == nil
 		format := expfmt.NegotiateAccept(r.Header, formats...)
 		if kind := format.FormatType(); writes && !r.URL.Query().Has("name[]") && (kind == expfmt.TypeTextPlain || kind == expfmt.TypeOpenMetrics) {
-			texts.serve(w, r, format, arrived, payer)
+			texts.serve(w, r, format, arrived, payer, regular)
 			return
 		}
-		select {
-		case running <- struct{}{}:
-			defer func() { <-running }()
-		default:
+		end, ok := running.admit(regular)
+		if !ok {
 			tooMany(w, maxScrapes)
 			return
 		}
+		defer end()
 		defer payer.paySince(cpuTime())
 		gathered.ServeHTTP(w, r)
 	})
+}
+
+// admission limits concurrent requests. Regular scrapers have places that others cannot take.
+type admission struct{ all, regular chan struct{} }
+
+func newAdmission(most int) admission {
+	return admission{make(chan struct{}, most), make(chan struct{}, maxRegular)}
+}
+
+// admit returns false if there are too many requests. The returned function ends the request.
+func (a admission) admit(regular bool) (end func(), ok bool) {
+	if regular {
+		select {
+		case a.regular <- struct{}{}:
+			return func() { <-a.regular }, true
+		default: // a connection can have several requests at a time
+		}
+	}
+	select {
+	case a.all <- struct{}{}:
+		return func() { <-a.all }, true
+	default:
+		return nil, false
+	}
 }
 
 func tooMany(w http.ResponseWriter, n int) {
