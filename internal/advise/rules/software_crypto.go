@@ -35,9 +35,13 @@ func softwareCrypto() advise.Rule {
 		Source: "proposed; " + guide + ": libraries that do not recognise AVX are 10 to 100 times slower", Advice: "sgx.cpu_features.avx = \"required\"",
 		NotWhen: []string{"the processor has no AVX or AES instructions", "the library was built without assembler"},
 		Judge: func(f *advise.Facts) *advise.Advice {
-			const key = "sgx.cpu_features.avx"
+			key, on, off := "sgx.cpu_features.avx", `"required"`, `"unspecified"`
 			v := f.Manifest.Get(key)
-			if s, _ := v.Str(); s == "required" || v.Unknown != "" {
+			if !v.Set && olderFeatures(f.Manifest) {
+				key, on, off = "sgx.require_avx", "true", "false"
+				v = f.Manifest.Get(key)
+			}
+			if s, _ := v.Str(); s == "required" || isTrue(f.Manifest, key) || v.Unknown != "" {
 				return nil
 			}
 			part, figures, found := share(f, advise.Profile, "share of portable ciphers and hashes", cryptoShare, software)
@@ -45,9 +49,9 @@ func softwareCrypto() advise.Rule {
 				return nil
 			}
 			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%.0f %% of the time is in functions that a crypto library uses if it finds no AVX. On some machines a library in the enclave does not find it.", 100*part))
-			a.Seen = append(slices.Clone(figures), setting(f.Manifest, v, `"unspecified"`))
+			a.Seen = append(slices.Clone(figures), setting(f.Manifest, v, off))
 			a.Do = []string{"require AVX, and compare a profile of the same load"}
-			a.Changes, a.Choice, a.Risk = set(key, `"required"`), true, "the enclave does not start on a processor without AVX, and its measurement changes"
+			a.Changes, a.Choice, a.Risk = set(key, on), true, "the enclave does not start on a processor without AVX, and its measurement changes"
 			return a
 		},
 	}

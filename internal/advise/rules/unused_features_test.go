@@ -12,6 +12,8 @@ func unusedFeaturesCases() ruleCases {
 		},
 		near: []given{
 			{manifest: "a=1", stats: fewCalls, elapsed: busy},
+			{manifest: "sgx.require_avx512 = true\nsgx.require_amx = true", stats: manyCalls, elapsed: busy},
+			{manifest: "sgx.require_avx = false", stats: manyCalls, elapsed: busy},
 			{manifest: "sgx.cpu_features.avx512 = \"required\"\nsgx.cpu_features.amx = \"disabled\"", found: judged.OCALLBound},
 		},
 		negative: []given{
