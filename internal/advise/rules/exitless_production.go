@@ -4,6 +4,7 @@ package rules
 
 import (
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 )
@@ -16,7 +17,7 @@ func exitlessProduction() advise.Rule {
 		Advice: "turn Exitless off",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			n, v, known := rpc(f.Manifest)
-			if !known || n == 0 || isTrue(f.Manifest, keyDebug) || !notHidden(f.Manifest, keyDebug) {
+			if !known || n == 0 || !production(f.Manifest) {
 				return nil
 			}
 			a := configured(analysis.Info, analysis.Likely, "Gramine marks Exitless as insecure: it uses untrusted memory in a way that CVE-2022-21233 and CVE-2022-21166 concern. The enclave is no debug enclave.")
@@ -28,3 +29,6 @@ func exitlessProduction() advise.Rule {
 		},
 	}
 }
+
+// production reports whether the enclave is no debug enclave for certain.
+func production(m *manifest.Manifest) bool { return !isTrue(m, keyDebug) && notHidden(m, keyDebug) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
+	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
 func exitlessThreads() advise.Rule {
@@ -20,6 +21,9 @@ func exitlessThreads() advise.Rule {
 			slots, ok := threads(f.Manifest)
 			if !known || !ok || n == 0 || n == slots || !notHidden(f.Manifest, keyEDMM) || isTrue(f.Manifest, keyEDMM) {
 				return nil
+			}
+			if cpus, ok := f.Machine.CPUs(); ok && max(n, slots) >= int64(cpus) || f.Finding(judged.Exitless) != nil || production(f.Manifest) {
+				return nil // another rule turns Exitless off, or would with that number
 			}
 			why := "Threads outside beyond the number of enclave threads only burn CPU time."
 			if n < slots {

@@ -2,16 +2,23 @@
 
 package rules
 
+import judged "github.com/teescope/teescope/internal/analysis/rules"
+
 func exitlessThreadsCases() ruleCases {
 	return ruleCases{
 		positive: []given{
-			{manifest: "sgx.insecure__rpc_thread_num = 4\nsgx.max_threads = 8"},
-			{manifest: "sgx.insecure__rpc_thread_num = 8"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 4\nsgx.max_threads = 8"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 8", machine: "cpus_online 0-8"},
 		},
 		near: []given{
-			{manifest: "sgx.insecure__rpc_thread_num = 8\nsgx.max_threads = 8"},
-			{manifest: "sgx.insecure__rpc_thread_num = 4"},
-			{manifest: "sgx.insecure__rpc_thread_num = 8\nsgx.max_threads = 1\nsgx.edmm_enable = true"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 8\nsgx.max_threads = 8"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 4"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 8\nsgx.max_threads = 1\nsgx.edmm_enable = true"},
+			// Another rule advises to turn Exitless off, or would then.
+			{manifest: "sgx.insecure__rpc_thread_num = 4\nsgx.max_threads = 8"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 4\nsgx.max_threads = 8", machine: "cpus_online 0-1"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 4\nsgx.max_threads = 8", machine: "cpus_online 0-7"},
+			{manifest: "sgx.debug = true\nsgx.insecure__rpc_thread_num = 4\nsgx.max_threads = 8", found: judged.Exitless},
 		},
 		negative: []given{
 			{manifest: "sgx.max_threads = 8"},
