@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/teescope/teescope/internal/advise"
@@ -37,7 +38,12 @@ func exitless() advise.Rule {
 			a.Analyze, a.Insecure, a.Risk = judged.Exitless, true, exitlessRisk
 			a.Seen = append(a.Seen, setting(f.Manifest, v, "0"))
 			a.Do = []string{"only after the advice about the exits themselves: as many threads outside as thread slots", "pin enclave threads and threads outside to different CPUs (taskset, isolcpus)"}
-			if slots, ok := threads(f.Manifest); ok && slots > 1 {
+			slots, ok := threads(f.Manifest)
+			switch cpus, counted := f.Machine.CPUs(); {
+			case !ok || slots <= 1:
+			case counted && slots >= int64(cpus): // exitless-cpus would then advise to turn Exitless off
+				a.Do = append(a.Do, fmt.Sprintf("first lower sgx.max_threads to what the application needs: %d threads outside would occupy all of %d CPUs", slots, cpus))
+			default:
 				a.Changes = set(keyRPC, strconv.FormatInt(slots, 10))
 			}
 			return a

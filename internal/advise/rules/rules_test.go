@@ -304,3 +304,35 @@ func TestNothingIsGuessed(t *testing.T) {
 		t.Errorf("%d pieces of advice, %v", len(r.Advice), r.Checked)
 	}
 }
+
+// Following advice must not call for the opposite: with its changes, the rule that would undo them or refuse them
+// does not fire.
+func TestAdviceDoesNotContradictItself(t *testing.T) {
+	for _, c := range []struct {
+		given
+		rule  string
+		after string // that must not fire
+	}{
+		{given{manifest: "sgx.max_threads = 8\nsgx.debug = true", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-3"}, "exitless", "exitless-cpus"},
+		{given{manifest: "sgx.max_threads = 8\nsgx.debug = true", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-8"}, "exitless", "exitless-cpus"},
+	} {
+		facts := c.facts(t)
+		r := advise.Evaluate(facts, All())
+		i := slices.IndexFunc(r.Advice, func(a advise.Advice) bool { return a.Rule == c.rule })
+		if i < 0 {
+			t.Errorf("%s does not fire", c.rule)
+			continue
+		}
+		text, err := facts.Manifest.Edit(r.Advice[i].Changes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := c.given
+		next.manifest = string(text)
+		for _, a := range advise.Evaluate(next.facts(t), All()).Advice {
+			if a.Rule == c.after {
+				t.Errorf("%s changes the manifest so that %s fires:\n%s", c.rule, c.after, text)
+			}
+		}
+	}
+}
