@@ -3,6 +3,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/teescope/teescope/internal/advise"
 )
 
@@ -15,6 +17,10 @@ func edmm(f *advise.Facts, a *advise.Advice) {
 	case known && can:
 		a.Do = append([]string{"turn EDMM on: memory is added when it is used (Gramine 1.4 and later)"}, a.Do...)
 		a.Changes = set(keyEDMM, "true")
+		if isTrue(f.Manifest, keyPreheat) {
+			a.Do = slices.Insert(a.Do, 1, "turn preheating off with it: Gramine does not start with both")
+			a.Changes = append(a.Changes, set(keyPreheat, "false")...)
+		}
 		a.Choice = true
 		a.Risk = "adding a page to a running enclave takes exits: a program that allocates and frees often gets slower. Measure both (teescope compare)"
 	case !known:

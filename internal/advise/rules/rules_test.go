@@ -315,6 +315,7 @@ func TestAdviceDoesNotContradictItself(t *testing.T) {
 	}{
 		{given{manifest: "sgx.max_threads = 8\nsgx.debug = true", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-3"}, "exitless", "exitless-cpus"},
 		{given{manifest: "sgx.max_threads = 8\nsgx.debug = true", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-8"}, "exitless", "exitless-cpus"},
+		{given{manifest: "sgx.preheat_enclave = true", load: 10 * time.Second, machine: "sgx2 yes, kernel 6.1"}, "slow-load", "preheat-invalid"},
 	} {
 		facts := c.facts(t)
 		r := advise.Evaluate(facts, All())
