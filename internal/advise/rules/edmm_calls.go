@@ -5,6 +5,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/teescope/teescope/internal/advise"
@@ -33,6 +34,10 @@ func edmmCalls() advise.Rule {
 			a.Seen = append(slices.Clone(figures), setting(f.Manifest, f.Manifest.Get(keyEDMM), "false"))
 			a.Do = []string{"keep freed memory in the application: loader.env.MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_ of Glibc, or a pool", "or turn EDMM off and give the enclave the size that it needs (sgx.enclave_size)"}
 			a.Changes, a.Choice, a.Risk = set(keyEDMM, "false"), true, "the whole enclave is committed at the start, which takes longer, and sgx.enclave_size and sgx.max_threads become limits"
+			if n, ok := threads(f.Manifest); ok && n < leastThreads {
+				a.Do = append(a.Do, fmt.Sprintf("without EDMM sgx.max_threads takes 3 slots more than the application has threads, at least %d", leastThreads))
+				a.Changes = append(a.Changes, set(keyThreads, strconv.Itoa(leastThreads))...)
+			}
 			return a
 		},
 	}

@@ -316,6 +316,7 @@ func TestAdviceDoesNotContradictItself(t *testing.T) {
 		{given{manifest: "sgx.max_threads = 8\nsgx.debug = true", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-3"}, "exitless", "exitless-cpus"},
 		{given{manifest: "sgx.max_threads = 8\nsgx.debug = true", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-8"}, "exitless", "exitless-cpus"},
 		{given{manifest: "sgx.preheat_enclave = true", load: 10 * time.Second, machine: "sgx2 yes, kernel 6.1"}, "slow-load", "preheat-invalid"},
+		{given{manifest: "sgx.edmm_enable = true\nsgx.max_threads = 1", profile: "sgx_ocall_edmm_modify_pages_type 50, sgx_ocall_read 50", perCall: true}, "edmm-calls", "few-threads"},
 	} {
 		facts := c.facts(t)
 		r := advise.Evaluate(facts, All())
