@@ -30,7 +30,7 @@ func forms() []typed {
 	}
 	truth := func(v manifest.Value) bool {
 		_, ok := v.Bool()
-		return ok
+		return ok && v.Kind == manifest.Bool || v.Key == "sgx.print_stats" // which Gramine does not read
 	}
 	all := []typed{
 		{keyThreads, "a number from 1 on, without quotes", number(1)}, {keyRPC, "a number from 0 on, without quotes", number(0)},
@@ -50,9 +50,9 @@ func invalidValues() advise.Rule {
 		ID: "invalid-values", Title: "Gramine cannot read a setting", Section: sectionSyntax + "Basic concepts",
 		Needs:  [][]advise.Input{{advise.Manifest}},
 		Signal: "the form of numbers, sizes and booleans that rules read", Threshold: "any other form", Source: "Gramine, host_main.c: \"Cannot parse 'sgx.max_threads'\" and the like",
-		Advice: "the right form",
+		Advice: "the right form", NotWhen: []string{"the manifest is for Gramine 1.0 or 1.1, which also take 0 and 1 as false and true"},
 		Judge: func(f *advise.Facts) *advise.Advice {
-			a := configured(analysis.High, analysis.Likely, "Gramine refuses to start with a value that it cannot read. No other rule judges such a setting.")
+			a := configured(analysis.High, analysis.Likely, "Gramine refuses to start with a value that it cannot read.")
 			for _, t := range forms() {
 				v := f.Manifest.Get(t.key)
 				if !v.Set || v.Unknown != "" || t.valid(v) {

@@ -13,9 +13,11 @@ func invalidValuesCases() ruleCases {
 			{manifest: `sgx.enclave_size = "1.5G"`},
 			{manifest: `sgx.edmm_enable = "true"`},
 			{manifest: "sgx.thread_num = -1"},
+			{manifest: "sgx.preheat_enclave = 1"},
 		},
 		near: []given{
-			{manifest: "sgx.max_threads = 1\nsgx.insecure__rpc_thread_num = 0\nsgx.enclave_size = \"1g\"\nsgx.debug = 1"},
+			{manifest: "sgx.max_threads = 1\nsgx.insecure__rpc_thread_num = 0\nsgx.enclave_size = \"1g\"\nsgx.debug = true"},
+			{manifest: "sgx.print_stats = 1"},
 			{manifest: "sgx.max_threads = {{ x }}\nsgx.enclave_size = \"{{ y }}\"\nsgx.debug = {{ z }}", template: true},
 			{manifest: `sgx.max_threads = {{ '1' if env.get('EDMM', '0') == '1' else '8' }}`, template: true},
 		},
