@@ -16,7 +16,7 @@ func measuring() advise.Rule {
 		Judge: func(f *advise.Facts) *advise.Advice {
 			a := configured(analysis.Info, analysis.Likely, "These options need a debug build of Gramine, which is slower than a release build. Profiling itself slows the program too.")
 			for _, key := range []string{"sgx.enable_stats", "sgx.vtune_profile"} {
-				if v := f.Manifest.Get(key); isTrue(f.Manifest, key) {
+				if v := f.Manifest.Get(key); isTrue(f.Manifest, key) && v.Key == key { // Gramine ignores the spelling before 1.0
 					a.Seen = append(a.Seen, setting(f.Manifest, v, "false"))
 					a.Changes = append(a.Changes, set(key, "false")...)
 				}

@@ -11,6 +11,7 @@ func measuringCases() ruleCases {
 		},
 		near: []given{
 			{manifest: "sgx.enable_stats = false"},
+			{manifest: "sgx.print_stats = true"},
 			{manifest: "sgx.profile.enable = \"none\"\nsgx.profile.mode = \"aex\""},
 		},
 		negative: []given{
