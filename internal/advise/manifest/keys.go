@@ -5,6 +5,7 @@ package manifest
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -44,7 +45,7 @@ func Successors() []Successor {
 		{Old: "sgx.allowed_files.*", New: "sgx.allowed_files", Since: "1.0", Gone: "1.2", Note: "one array instead of a name for each file"},
 		{Old: "sgx.insecure__protected_files_key", New: "fs.insecure__keys.default", Since: "1.2", Gone: "1.5", convert: same},
 		{Old: "sgx.nonpie_binary", Since: "1.5", Gone: "1.5", Note: "it has no effect any more"},
-		{Old: "sgx.print_stats", New: "sgx.enable_stats", Since: "1.0", Gone: "1.0", convert: same},
+		{Old: "sgx.print_stats", New: "sgx.enable_stats", Since: "1.0", Gone: "1.0", convert: boolean},
 		{Old: "sgx.protected_files", New: "fs.mounts", Since: "1.2", Gone: "1.5", Note: "mounts with type = \"encrypted\""},
 		{Old: "sgx.protected_files.*", New: "fs.mounts", Since: "1.0", Gone: "1.2", Note: "mounts with type = \"encrypted\""},
 		{Old: "sgx.protected_mrenclave_files", New: "fs.mounts", Since: "1.2", Gone: "1.5", Note: "mounts with type = \"encrypted\" and key_name = \"_sgx_mrenclave\""},
@@ -54,7 +55,7 @@ func Successors() []Successor {
 		{Old: "sgx.require_amx", New: "sgx.cpu_features.amx", Since: "1.6", Gone: "1.8", convert: optional},
 		{Old: "sgx.require_avx", New: "sgx.cpu_features.avx", Since: "1.6", Gone: "1.8", convert: optional},
 		{Old: "sgx.require_avx512", New: "sgx.cpu_features.avx512", Since: "1.6", Gone: "1.8", convert: optional},
-		{Old: "sgx.require_exinfo", New: "sgx.use_exinfo", Since: "1.6", Gone: "1.8", convert: same},
+		{Old: "sgx.require_exinfo", New: "sgx.use_exinfo", Since: "1.6", Gone: "1.8", convert: boolean},
 		{Old: "sgx.require_mpx", New: "sgx.cpu_features.mpx", Since: "1.6", Gone: "1.8", convert: hardening},
 		{Old: "sgx.require_pkru", New: "sgx.cpu_features.pkru", Since: "1.6", Gone: "1.8", convert: hardening},
 		{Old: "sgx.rpc_thread_num", New: "sgx.insecure__rpc_thread_num", Since: "1.3", Gone: "1.3", convert: same},
@@ -65,6 +66,14 @@ func Successors() []Successor {
 
 // same keeps a value.
 func same(v Value) (string, bool) { return "", v.Set }
+
+// boolean spells 0 and 1 as false and true, which Gramine requires from 1.2 on.
+func boolean(v Value) (string, bool) {
+	if on, ok := v.Bool(); ok && v.Kind != Bool {
+		return strconv.FormatBool(on), true
+	}
+	return same(v)
+}
 
 // olderOf returns the older spellings of a key whose values mean the same.
 func olderOf(key string) []string {

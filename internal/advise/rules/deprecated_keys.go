@@ -31,6 +31,10 @@ func deprecatedKeys() advise.Rule {
 				switch {
 				case d.Change.Key != "":
 					a.Changes = append(a.Changes, d.Change)
+				case d.New != "" && d.Note == "" && f.Manifest.Get(d.New).Set && f.Manifest.Get(d.New).Key == d.New:
+					a.Do = append(a.Do, fmt.Sprintf("line %d: remove %s: the manifest also has %s", d.Lines[0], d.Key, d.New))
+				case d.New != "" && d.Note == "":
+					a.Do = append(a.Do, fmt.Sprintf("line %d: replace %s by %s", d.Lines[0], d.Key, d.New))
 				case d.New != "":
 					a.Do = append(a.Do, fmt.Sprintf("line %d: replace %s by %s (%s)", d.Lines[0], d.Key, d.New, d.Note))
 				default:
