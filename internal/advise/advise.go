@@ -330,6 +330,12 @@ func (a *Advice) diff(m *manifest.Manifest) {
 		a.Changes = nil
 		return
 	}
+	for _, c := range a.Changes {
+		if why := manifest.TooOld(m, c); why != "" {
+			a.NoDiff, a.Changes = why, nil
+			return
+		}
+	}
 	diff, err := m.Diff(a.Changes...)
 	if err != nil {
 		a.NoDiff, a.Changes = err.Error(), nil

@@ -3,6 +3,7 @@
 package manifest
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -84,6 +85,53 @@ func olderOf(key string) []string {
 		}
 	}
 	return all
+}
+
+// introduced returns the version of Gramine that introduced a key which advice adds, or "" if 1.0 has it. The versions are those
+// of Gramine's sources, as for [Successors].
+func introduced(key string) string {
+	switch key {
+	case "sgx.insecure__rpc_thread_num":
+		return "1.3"
+	case "sgx.edmm_enable", "sgx.max_threads":
+		return "1.4"
+	case "sys.disallow_subprocesses":
+		return "1.5"
+	case "sys.fds.limit", "sys.debug__mock_syscalls":
+		return "1.8"
+	}
+	if strings.HasPrefix(key, "sgx.cpu_features.") {
+		return "1.6"
+	}
+	return ""
+}
+
+// minor is the part of a version after "1.".
+func minor(version string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// TooOld returns why the manifest is for versions of Gramine that do not know the key of a change, or "".
+func TooOld(m *Manifest, c Change) string {
+	needs := introduced(c.Key)
+	if needs == "" || c.From != "" || m.Get(c.Key).Set {
+		return ""
+	}
+	for _, d := range m.Deprecated() {
+		if d.Gone == "" || minor(d.Gone) > minor(needs) || d.New != "" && m.Get(d.New).Key == d.New && m.Get(d.New).Set {
+			continue
+		}
+		why := fmt.Sprintf("%s: Gramine does not know %s from %s on, and %s needs %s: replace the older keys first (rule deprecated-keys)", m.at(d.Lines[0]), shown(d.Key), d.Gone, c.Key, needs)
+		if older := olderOf(c.Key); len(older) > 0 {
+			why += ", or set " + older[0] + " = " + c.Value
+		}
+		return why
+	}
+	return ""
 }
 
 // Found is a deprecated key in a manifest.
