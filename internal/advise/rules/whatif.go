@@ -80,7 +80,11 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 	if m > 0 {
 		e.Risk = exitlessRisk
 	}
-	if n > 0 || m == 0 {
+	if n == m {
+		e.Note = "It is that already, so nothing changes."
+		return nil
+	}
+	if n > 0 {
 		e.Note = "OCALLs of threads outside are no exits, so the stats of a run with Exitless do not show what they save. Measure both."
 		return nil
 	}
@@ -153,6 +157,10 @@ func ifSize(f *advise.Facts, e *advise.Estimate) error {
 	}
 	if epc, ok := f.Machine.EPC(); ok && max(next, bytes) > epc {
 		e.Note = fmt.Sprintf("One of the sizes does not fit into the EPC of %s. Loading then evicts pages, and nothing measured tells how long that takes.", mib(epc))
+		return nil
+	}
+	if next == bytes {
+		e.Note = "It is that already, so nothing changes."
 		return nil
 	}
 	return ifLoading(f, e, setting(f.Manifest, v, `"256M"`), float64(next)/float64(bytes), 1, "the part of the loading time that grows with the size is not known: from none to all of it", "the enclave fits into the EPC with both sizes")

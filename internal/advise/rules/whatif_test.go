@@ -50,6 +50,9 @@ func TestWhatIf(t *testing.T) {
 		{given{manifest: "sgx.edmm_enable = true", load: time.Second}, "sgx.enclave_size=2G", 0, 0, "only a limit"},
 		{given{manifest: "a=1"}, "sgx.insecure__rpc_thread_num=8", 0, 0, "--stats"},
 		{given{manifest: "sgx.insecure__rpc_thread_num = 8", stats: [5]uint64{9, 9, 9, 9, 9}, elapsed: busy}, "sgx.insecure__rpc_thread_num=0", 0, 0, "Measure both"},
+		{loaded, "sgx.enclave_size=1024M", 0, 0, "that already"},
+		{given{manifest: "a=1", stats: manyCalls, elapsed: busy}, "sgx.insecure__rpc_thread_num=0", 0, 0, "that already"},
+		{given{manifest: "sgx.insecure__rpc_thread_num = 8", stats: manyCalls, elapsed: busy}, "sgx.insecure__rpc_thread_num=8", 0, 0, "that already"},
 	} {
 		e, err := WhatIf(c.facts(t), c.question)
 		if err != nil || !strings.Contains(e.Note, c.note) || (c.note == "") != (len(e.Effects) > 0) {
