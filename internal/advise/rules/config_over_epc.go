@@ -14,12 +14,12 @@ func configOverEPC() advise.Rule {
 	return advise.Rule{
 		ID: "config-over-epc", Title: "the memory of the enclave does not fit into the EPC", Section: sectionMachine, Analyze: judged.EPCThrashing,
 		Needs:  [][]advise.Input{{advise.Config, advise.EPCSize}},
-		Signal: "EGo's `heapSize`, Occlum's `user_space_size` and `kernel_space_heap_size` (with EDMM `user_space_max_size` and `kernel_space_heap_max_size`), or Open Enclave's `NumHeapPages` against the EPC", Threshold: "100 %",
+		Signal: "EGo's `heapSize`, Occlum's `user_space_size` and `kernel_space_heap_size` (with EDMM `user_space_max_size` and `kernel_space_heap_max_size`), Open Enclave's `NumHeapPages`, or SCONE's `SCONE_HEAP` without the simulation against the EPC", Threshold: "100 %",
 		Source: guide + ": pages beyond the EPC are evicted, in any runtime", Advice: "a smaller heap and working set, another machine",
 		NotWhen: []string{"the application touches only a small part of the memory: then only the start is slower"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			epc, ok := f.Machine.EPC()
-			if !ok || f.Config.Memory <= epc {
+			if !ok || f.Config.Memory <= epc || f.Config.SCONE.Simulated {
 				return nil
 			}
 			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("The enclave may use %s, and the EPC has %s. Pages beyond it are encrypted, written to RAM and loaded back.", mib(f.Config.Memory), mib(epc)))
