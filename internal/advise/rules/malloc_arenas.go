@@ -43,7 +43,10 @@ func mallocArenas() advise.Rule {
 			}
 			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("Glibc reserves 64 MiB when a thread first calls malloc: %s for up to %d threads, of the enclave's %s. When that fails, each malloc tries again with system calls, and takes a whole page.", mib(need), most, mib(bytes)))
 			a.Seen = []advise.Seen{setting(f.Manifest, v, `"256M"`), setting(f.Manifest, f.Manifest.Get(keyThreads), "4"), seen("memory of arenas", float64(need), "bytes", from)}
-			a.Do = []string{"share one arena among all threads", "or enlarge sgx.enclave_size: faster if threads allocate at once, but each process takes that much"}
+			a.Do = []string{"share one arena among all threads"}
+			if epc, ok := f.Machine.EPC(); !ok || float64(need) <= arenaShare*float64(epc) {
+				a.Do = append(a.Do, "or enlarge sgx.enclave_size: faster if threads allocate at once, but each process takes that much")
+			}
 			a.Changes, a.Choice, a.Risk = set("loader.env.MALLOC_ARENA_MAX", `"1"`), true, "threads that allocate at the same time wait for each other"
 			return a
 		},

@@ -2,6 +2,11 @@
 
 package rules
 
+import (
+	"strings"
+	"testing"
+)
+
 func mallocArenasCases() ruleCases {
 	return ruleCases{
 		positive: []given{
@@ -18,5 +23,15 @@ func mallocArenasCases() ruleCases {
 		negative: []given{
 			{manifest: "a=1"},
 		},
+	}
+}
+
+// An enclave that the EPC cannot hold is no way out: enclave-over-epc would then advise a smaller one.
+func TestMallocArenasFitIntoTheEPC(t *testing.T) {
+	for machine, larger := range map[string]bool{mib128: false, gib8: true, "": true} {
+		all, _ := fires(t, mallocArenas(), given{manifest: "sgx.max_threads = 8", machine: machine})
+		if len(all) != 1 || strings.Contains(strings.Join(all[0].Do, "\n"), "enlarge") != larger {
+			t.Errorf("%q: %+v", machine, all)
+		}
 	}
 }
