@@ -14,7 +14,8 @@ func measuring() advise.Rule {
 		Signal: "`sgx.enable_stats`, `sgx.profile.enable`, `sgx.vtune_profile`", Threshold: "any that is on", Source: sectionSyntax + "Enabling SGX enclave stats, SGX profiling: for debug builds and debug enclaves only",
 		Advice: "turn them off when not measuring",
 		Judge: func(f *advise.Facts) *advise.Advice {
-			a := configured(analysis.Info, analysis.Likely, "These options need a debug build of Gramine, which is slower than a release build. Profiling itself slows the program too.")
+			a := configured(analysis.Info, analysis.Likely, "These options need a debug build of Gramine, which is slower than a release build. A release build ends at the start with sgx.enable_stats or "+
+				"sgx.profile.enable. Profiling itself slows the program too.")
 			for _, key := range []string{"sgx.enable_stats", "sgx.vtune_profile"} {
 				if v := f.Manifest.Get(key); isTrue(f.Manifest, key) && v.Key == key { // Gramine ignores the spelling before 1.0
 					a.Seen = append(a.Seen, setting(f.Manifest, v, "false"))
@@ -22,7 +23,9 @@ func measuring() advise.Rule {
 				}
 			}
 			profile := f.Manifest.Get("sgx.profile.enable")
-			if s, known := profile.Str(); known && (s == "main" || s == "all") {
+			s, known := profile.Str()
+			profiled := known && (s == "main" || s == "all")
+			if profiled {
 				a.Seen = append(a.Seen, setting(f.Manifest, profile, `"none"`))
 				a.Changes = append(a.Changes, set("sgx.profile.enable", `"none"`)...)
 			}
@@ -30,9 +33,9 @@ func measuring() advise.Rule {
 				return nil
 			}
 			debug := f.Manifest.Get(keyDebug)
-			if on, known := debug.Bool(); !debug.Set || known && !on {
+			if on, known := debug.Bool(); profiled && (!debug.Set || known && !on) {
 				a.Severity = analysis.High
-				a.Why = "The enclave is no debug enclave, and Gramine refuses to start it with these options. " + a.Why
+				a.Why = "The enclave is no debug enclave, and Gramine profiles no other one: it ends at the start. " + a.Why
 				a.Seen = append(a.Seen, setting(f.Manifest, debug, "false"))
 			}
 			a.Do = []string{"turn them off for production and for comparisons of throughput, and use a release build (meson --buildtype=release)"}

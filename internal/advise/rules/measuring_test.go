@@ -2,6 +2,27 @@
 
 package rules
 
+import (
+	"testing"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// Gramine 1.9 (host_main.c) checks the debug flag of the enclave for profiles only. For SGX stats it checks how it was built.
+func TestMeasuringThatGramineRefuses(t *testing.T) {
+	for text, want := range map[string]analysis.Severity{
+		"sgx.enable_stats = true":                                                analysis.Info,
+		"sgx.vtune_profile = true":                                               analysis.Info,
+		"sgx.profile.enable = \"all\"":                                           analysis.High,
+		"sgx.debug = false\nsgx.profile.enable = \"main\"":                       analysis.High,
+		"sgx.debug = true\nsgx.profile.enable = \"main\"\nsgx.enable_stats=true": analysis.Info,
+	} {
+		if all, _ := fires(t, measuring(), given{manifest: text}); len(all) != 1 || all[0].Severity != want {
+			t.Errorf("%q: %+v, want %s", text, all, want)
+		}
+	}
+}
+
 func measuringCases() ruleCases {
 	return ruleCases{
 		positive: []given{
