@@ -12,15 +12,27 @@ import (
 func Every(ctx context.Context, interval time.Duration, work func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for {
+	for again := true; again; again = wait(ctx, tick) {
 		work()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if ctx.Err() != nil {
-				return
-			}
-		}
+	}
+}
+
+// After is [Every] without the call now: the first one is after an interval. Work that compares the present with its last call needs
+// that.
+func After(ctx context.Context, interval time.Duration, work func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for wait(ctx, tick) {
+		work()
+	}
+}
+
+// wait waits for a tick. It returns false when ctx has ended.
+func wait(ctx context.Context, tick *time.Ticker) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-tick.C:
+		return ctx.Err() == nil
 	}
 }

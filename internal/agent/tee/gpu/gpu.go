@@ -17,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -88,16 +89,8 @@ func (b *Backend) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		b.ask()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	service.Every(ctx, every, b.ask)
+	return nil
 }
 
 // ask begins a question, unless one is still open. Nobody waits for it, because a driver may never answer.

@@ -22,6 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -88,18 +89,12 @@ func (b *Backend) Init(context.Context) error {
 
 // Run attaches when it is possible, and removes quiet peers, until ctx ends.
 func (b *Backend) Run(ctx context.Context) error {
-	tick := time.NewTicker(housekeeping)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			b.mu.Lock()
-			b.tend(time.Now())
-			b.mu.Unlock()
-		}
-	}
+	service.After(ctx, housekeeping, func() { // a look at once would judge the budget over milliseconds
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.tend(time.Now())
+	})
+	return nil
 }
 
 // tend attaches to tracepoints that are there, and keeps the list of peers and the budget.
