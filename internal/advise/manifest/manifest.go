@@ -282,7 +282,11 @@ func (m *Manifest) valueOf(e entry, n *Node, key string) Value {
 	if n == e.value {
 		v.Line = m.line(e.start)
 	}
-	if b := m.inBlock(e.start); b != nil {
+	b := m.inBlock(e.start)
+	if b == nil {
+		b = alternatives(m.blocks, n)
+	}
+	if b != nil {
 		v.Unknown = fmt.Sprintf("it is in the block {%% %s %%} of line %d", shown(b.name), b.line)
 		return v
 	}

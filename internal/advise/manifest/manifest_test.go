@@ -71,6 +71,13 @@ func TestSpellings(t *testing.T) {
 		{"crlf.manifest.template", "sgx.max_threads", "3 8", nil},
 		{"unterminated.manifest.template", "sgx.max_threads", "2 8", nil},
 		{"empty.manifest.template", "sgx.max_threads", "-", nil},
+		{"alternatives.manifest.template", "loader.log_level", "1 unknown", nil},
+		{"alternatives.manifest.template", "sgx.max_threads", "2 unknown", nil},
+		{"alternatives.manifest.template", "libos.entrypoint", "4 unknown", nil},
+		{"alternatives.manifest.template", "sgx.edmm_enable", "9 unknown", nil},
+		{"alternatives.manifest.template", "sgx.preheat_enclave", "11 unknown", nil},
+		{"alternatives.manifest.template", "sgx.enclave_size", "13 512M", nil},
+		{"alternatives.manifest.template", "sgx.debug", "16 true", nil},
 	} {
 		if got := say(parsed(t, c.file, c.define).Get(c.key)); got != c.want {
 			t.Errorf("%s, %s: %q, want %q", c.file, c.key, got, c.want)
@@ -220,7 +227,7 @@ func TestEdits(t *testing.T) {
 	}
 	// Variables of a template, blocks and inline tables cannot be changed line by line; everything else can.
 	for name, n := range cannot {
-		want := map[string]int{"blocks.manifest.template": 3, "dotted.manifest.template": 1, "inline.manifest.sgx": 5}[name]
+		want := map[string]int{"alternatives.manifest.template": 3, "blocks.manifest.template": 3, "dotted.manifest.template": 1, "inline.manifest.sgx": 5}[name]
 		if n != want {
 			t.Errorf("%s: %d changes are refused, want %d", name, n, want)
 		}

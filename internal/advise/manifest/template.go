@@ -26,6 +26,7 @@ type mark struct {
 type block struct {
 	name       string // "for", "if"
 	line       int
+	inValue    bool // it begins in a line after something: its parts are alternatives of one value
 	start, end int
 }
 
@@ -41,10 +42,16 @@ func (m *Manifest) mask() ([]byte, error) {
 	out := bytes.Clone(m.source)
 	var state lexer
 	var open []block
+	skipped := 0 // how many blocks are open where an alternative is left out, or 0
 	for i := 0; i < len(out); {
 		rest := m.source[i:]
 		if len(rest) < 2 || rest[0] != '{' || !bytes.ContainsRune([]byte("{%#"), rune(rest[1])) {
-			i += state.step(rest)
+			if skipped == 0 {
+				i += state.step(rest)
+				continue
+			}
+			fill(out[i:i+1], lexer{remark: true})
+			i++
 			continue
 		}
 		size := markSize(rest)
@@ -53,18 +60,24 @@ func (m *Manifest) mask() ([]byte, error) {
 			return nil, fmt.Errorf("%s: the template mark %q has no end: close it, or rename the file to *.manifest if it is no template", m.at(line), rest[:2])
 		}
 		inside := strings.Trim(string(rest[2:size-2]), "-+ \t\r\n")
-		switch rest[1] {
-		case '{':
+		switch {
+		case rest[1] == '{' && skipped == 0:
 			if len(m.marks) == maxMarks {
 				return nil, fmt.Errorf("%s: the template has more than %d marks", m.at(line), maxMarks)
 			}
 			m.marks = append(m.marks, mark{i, i + size, inside})
 			fill(out[i:i+size], state)
-		case '%':
+		case rest[1] == '%':
 			fill(out[i:i+size], lexer{remark: true})
 			var err error
 			if open, err = m.statement(inside, open, i, i+size); err != nil {
 				return nil, err
+			}
+			switch n := len(open); {
+			case n < skipped:
+				skipped = 0
+			case skipped == 0 && n > 0 && open[n-1].inValue && (strings.HasPrefix(inside, "else") || strings.HasPrefix(inside, "elif")):
+				skipped = n
 			}
 		default:
 			fill(out[i:i+size], lexer{remark: true})
@@ -130,8 +143,12 @@ func markSize(rest []byte) int {
 }
 
 // fill replaces a mark. As a value or a key it becomes a quoted text, and in a string or a comment letters or spaces.
-// Line ends stay.
+// Line ends stay, except in a string of one line.
 func fill(b []byte, state lexer) {
+	if len(state.quote) == 1 && !state.remark {
+		copy(b, bytes.Repeat([]byte{'_'}, len(b)))
+		return
+	}
 	letter := byte('_')
 	if state.remark {
 		letter = ' '
@@ -186,7 +203,8 @@ func (m *Manifest) statement(inside string, open []block, start, end int) ([]blo
 		if len(open) == maxNested {
 			return nil, fmt.Errorf("%s: blocks of the template are nested more than %d deep", m.at(line), maxNested)
 		}
-		return append(open, block{name: name, line: line, start: start}), nil
+		before := bytes.TrimSpace(m.source[m.lines[line-1]:start])
+		return append(open, block{name: name, line: line, start: start, inValue: len(before) > 0}), nil
 	case name == "else", name == "elif":
 	default:
 		m.warn(line, "{%% %s %%} is not rendered", shown(name))
@@ -199,6 +217,15 @@ func (m *Manifest) inBlock(at int) *block {
 	i := sort.Search(len(m.blocks), func(i int) bool { return m.blocks[i].end > at })
 	if i < len(m.blocks) && m.blocks[i].start <= at {
 		return &m.blocks[i]
+	}
+	return nil
+}
+
+// alternatives returns the block that a scalar is in or that is in it, or nil. The blocks are sorted.
+func alternatives(all []block, n *Node) *block {
+	i := sort.Search(len(all), func(i int) bool { return all[i].end > n.start })
+	if n.Kind != Array && n.Kind != Table && i < len(all) && all[i].start < n.end {
+		return &all[i]
 	}
 	return nil
 }

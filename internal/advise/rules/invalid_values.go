@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/manifest"
@@ -32,9 +33,19 @@ func forms() []typed {
 		_, ok := v.Bool()
 		return ok && v.Kind == manifest.Bool || v.Key == "sgx.print_stats" // which Gramine does not read
 	}
+	one := func(words ...string) func(manifest.Value) bool {
+		return func(v manifest.Value) bool { return v.Kind == manifest.String && slices.Contains(words, v.Text) }
+	}
 	all := []typed{
 		{keyThreads, "a number from 1 on, without quotes", number(1)}, {keyRPC, "a number from 0 on, without quotes", number(0)},
 		{keyFiles, "a number from 1 on, without quotes", number(1)},
+		{keyLog, `"none", "error", "warning", "debug", "trace" or "all"`, one("none", "error", "warning", "debug", "trace", "all")},
+		{"sgx.file_check_policy", `"strict" or "allow_all_but_log"`, one("strict", "allow_all_but_log")},
+		{"sgx.profile.enable", `"none", "main" or "all"`, one("none", "main", "all")},
+		{"sgx.profile.mode", `"aex", "ocall_inner" or "ocall_outer"`, one("aex", "ocall_inner", "ocall_outer")},
+	}
+	for _, name := range []string{"avx", "avx512", "amx", "mpx", "pkru"} {
+		all = append(all, typed{"sgx.cpu_features." + name, `"unspecified", "disabled" or "required"`, one("unspecified", "disabled", "required")})
 	}
 	for _, key := range []string{keySize, "sys.stack.size", "sys.brk.max_size"} {
 		all = append(all, typed{key, `a size in quotes, such as "512M"`, size})
@@ -49,7 +60,7 @@ func invalidValues() advise.Rule {
 	return advise.Rule{
 		ID: "invalid-values", Title: "Gramine cannot read a setting", Section: sectionSyntax + "Basic concepts",
 		Needs:  [][]advise.Input{{advise.Manifest}},
-		Signal: "the form of numbers, sizes and booleans that rules read", Threshold: "any other form", Source: "Gramine, host_main.c: \"Cannot parse 'sgx.max_threads'\" and the like",
+		Signal: "the form of numbers, sizes, booleans and words that rules read", Threshold: "any other form", Source: "Gramine, host_main.c: \"Cannot parse 'sgx.max_threads'\", \"Unknown 'loader.log_level'\" and the like",
 		Advice: "the right form", NotWhen: []string{"the manifest is for Gramine 1.0 or 1.1, which also take 0 and 1 as false and true"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			a := configured(analysis.High, analysis.Likely, "Gramine refuses to start with a value that it cannot read.")

@@ -20,16 +20,16 @@ func logLevel() advise.Rule {
 			a.Do = []string{"turn the log off when it is not needed"}
 			hit := false
 			if f.Manifest != nil {
-				v := f.Manifest.Get("loader.log_level")
+				v := f.Manifest.Get(keyLog)
 				if s, known := v.Str(); known && slices.Contains([]string{"warning", "debug", "trace", "all"}, s) {
-					hit, a.Seen, a.Changes = true, append(a.Seen, setting(f.Manifest, v, `"error"`)), set("loader.log_level", `"none"`)
+					hit, a.Seen, a.Changes = true, append(a.Seen, setting(f.Manifest, v, `"error"`)), set(keyLog, `"none"`)
 				}
 			}
 			if f.Log != nil && f.Log.Debug.Count > 0 {
 				hit, a.Confidence = true, analysis.Measured
 				a.Seen = append(a.Seen, seen("lines of debug and trace", float64(f.Log.Debug.Count), "1", at(f.LogFile, f.Log.Debug.Line)))
-				if f.Manifest != nil && f.Manifest.Get("loader.log_level").Unknown != "" {
-					a.Changes = set("loader.log_level", `"none"`)
+				if f.Manifest != nil && f.Manifest.Get(keyLog).Unknown != "" {
+					a.Changes = set(keyLog, `"none"`)
 				}
 			}
 			if !hit {

@@ -7,6 +7,8 @@ func logLevelCases() ruleCases {
 		positive: []given{
 			{manifest: `loader.log_level = "debug"`},
 			{manifest: `loader.log_level = "warning"`},
+			{manifest: `loader.log_level = "trace"`},
+			{manifest: `loader.log_level = "all"`},
 			{log: "[P1:T1:x] trace: ---- read\n"},
 		},
 		near: []given{

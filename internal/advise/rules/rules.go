@@ -40,6 +40,7 @@ const (
 	keyEDMM    = "sgx.edmm_enable"
 	keyPreheat = "sgx.preheat_enclave"
 	keyDebug   = "sgx.debug"
+	keyLog     = "loader.log_level"
 )
 
 // All lists every rule, sorted by ID. To add a rule, add its file, its line here and its cases.
