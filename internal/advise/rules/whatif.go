@@ -101,20 +101,53 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 	}
 	e.Seen = []advise.Seen{measured.seen, setting(f.Manifest, v, "0")}
 	most := float64(m)
-	if cpus, ok := f.Machine.CPUs(); ok {
+	cpus, counted := f.Machine.CPUs()
+	if counted {
 		most = min(most, float64(cpus))
 	}
 	e.Effects = []advise.Effect{
 		{What: "CPU time that the threads in the enclave no longer use", Low: low, High: high, Unit: "cores"},
 		{What: "CPU time that the threads outside use: none while they sleep, one core each while they wait for calls", Low: 0, High: most, Unit: "cores"},
 	}
-	e.Assumptions = []string{cost.OCALL.Assumption(), cost.Exitless.Assumption(), clock.Assumption(), measured.assumption, "there is an idle CPU for each thread outside that is busy"}
-	if used > 0 {
+	e.Assumptions = []string{cost.OCALL.Assumption(), cost.Exitless.Assumption(), clock.Assumption(), measured.assumption}
+	least, assumed := crowded(float64(m), used, cpus, counted)
+	if e.Assumptions = append(e.Assumptions, assumed...); used > 0 {
 		g := analysis.Amdahl("", 0, high/used)
-		e.Effects = append(e.Effects, advise.Effect{What: "more throughput: none if something else limits it, the highest if the CPU time of the enclave threads does", Low: 0, High: g.High, Unit: "ratio"})
+		e.Effects = append(e.Effects, advise.Effect{What: throughputSaid(least), Low: least, High: g.High, Unit: "ratio"})
 		e.Seen = append(e.Seen, measured.cores)
 	}
+	if slots, ok := threads(f.Manifest); ok && m < slots {
+		e.Assumptions = append(e.Assumptions, fmt.Sprintf("calls do not block for long: %d threads outside serve up to %d in the enclave, and a thread waits while all of them are in a call", m, slots))
+	}
 	return nil
+}
+
+// throughputSaid names the effect on throughput.
+func throughputSaid(least float64) string {
+	const best = "the highest if the CPU time of the enclave threads limits it"
+	if least < 0 {
+		return "change of throughput: a loss if threads outside take CPUs that the enclave threads need, " + best
+	}
+	return "more throughput: none if something else limits it, " + best
+}
+
+// crowded returns the least change of the throughput when n threads outside wait actively for calls, beside threads in the enclave that
+// use some cores. With an idle CPU for each it is 0. Otherwise the kernel gives each thread an equal part of the CPUs, and the part of
+// the enclave threads is what is lost at most. The assumptions say so, or what is not known.
+func crowded(n, used float64, cpus int, counted bool) (least float64, assumed []string) {
+	const idle = "there is an idle CPU for each thread outside that is busy"
+	switch {
+	case !counted:
+		return 0, []string{idle + ": the number of CPUs is not known (" + string(advise.CPUs) + ")"}
+	case n+max(used, 1) <= float64(cpus):
+		return 0, []string{idle + ", and other programs leave it to them"}
+	case used == 0:
+		return 0, []string{fmt.Sprintf("%g threads outside and those in the enclave share %d CPUs: while all of them are busy, the program loses throughput. How much tells the CPU time that it uses (%s)", n, cpus, advise.CPUTime)}
+	}
+	return min(0, float64(cpus)/(n+used)-1), []string{
+		fmt.Sprintf("for the lowest throughput, all %g threads outside are busy, and share %d CPUs equally with enclave threads that now use %.3g cores", n, cpus, used),
+		"the kernel does not preempt a thread outside within a call, which would make the loss larger",
+	}
 }
 
 // counted are exits and CPU time of a program, with where they come from.

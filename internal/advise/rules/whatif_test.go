@@ -32,6 +32,42 @@ func TestWhatIfRedisUsedExitless(t *testing.T) {
 	}
 }
 
+// Threads outside that wait actively take CPUs from the enclave if there are too few. By hand: 4 CPUs, of which the enclave uses one;
+// n threads outside and this one share them equally, so it keeps 4/(n+1) of one.
+func TestWhatIfTooManyThreadsOutside(t *testing.T) {
+	for _, c := range []struct {
+		n, cpus string
+		cpu     time.Duration
+		least   float64
+		said    string
+	}{
+		{"2", "cpus_online 0-3", busy, 0, "an idle CPU for each thread outside"},
+		{"3", "cpus_online 0-3", busy, 0, "an idle CPU for each thread outside"},
+		{"4", "cpus_online 0-3", busy, 4.0/5 - 1, "all 4 threads outside are busy, and share 4 CPUs equally with enclave threads that now use 1 cores"},
+		{"15", "cpus_online 0-3", busy, 4.0/16 - 1, "the kernel does not preempt"},
+		{"3", "cpus_online 0-3", 3 * busy, 4.0/6 - 1, "now use 3 cores"},
+		{"15", "", busy, 0, "the number of CPUs is not known (--machine"},
+		{"15", "cpus_online 0-3", 0, math.NaN(), "the program loses throughput. How much tells"},
+		{"2", "cpus_online 0-3", busy, 0, "2 threads outside serve up to 8 in the enclave"},
+	} {
+		f := given{manifest: "sgx.max_threads = 8", stats: manyCalls, elapsed: busy, cpu: c.cpu, machine: c.cpus}.facts(t)
+		e, err := WhatIf(f, "sgx.insecure__rpc_thread_num="+c.n)
+		if err != nil || !strings.Contains(strings.Join(e.Assumptions, "; "), c.said) {
+			t.Errorf("%+v: %v, %v", c, e.Assumptions, err)
+			continue
+		}
+		if math.IsNaN(c.least) {
+			if len(e.Effects) != 2 {
+				t.Errorf("%+v: %+v", c, e.Effects)
+			}
+			continue
+		}
+		if got := e.Effects[2]; math.Abs(got.Low-c.least) > 1e-9 || got.High <= 0 || strings.Contains(got.What, "loss") != (c.least < 0) {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
 func TestWhatIf(t *testing.T) {
 	loaded := given{manifest: `sgx.enclave_size = "1G"`, load: 8 * time.Second}
 	for _, c := range []struct {
