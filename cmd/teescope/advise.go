@@ -72,6 +72,7 @@ func adviseCommand() *cobra.Command {
 	f.StringVar(&o.Profile, "profile", "", "`file` with a profile: sgx-perf.data of Gramine, perf.data, folded stacks, pprof, or VTune's hotspots (*.csv)")
 	f.StringVar(&o.Scaling, "scaling", "", "`file` with throughput: columns threads, native, direct and sgx (gramine-direct and gramine-sgx), - for what was not measured")
 	f.StringVar(&o.Config, "config", "", "configuration `file` of another runtime: enclave.json of EGo, Occlum.yaml or Occlum.json, the properties of Open Enclave, or SCONE's variables or configuration file")
+	f.StringVar(&o.Gramine, "gramine", "", "the `version` of Gramine, such as 1.8, or the file that has it: graminelibos/__init__.py or /var/lib/dpkg/status")
 	f.BoolVar(&o.Live, "live", false, "find the program that runs in Gramine or SCONE on this machine, and read its manifest or settings and its processes")
 	f.IntVar(&o.PID, "pid", 0, "the `process` of the program, if several run; implies --live")
 	f.StringArrayVar(&o.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of this command, or \"this\" for this machine; may be repeated")
@@ -97,7 +98,7 @@ func adviseCommand() *cobra.Command {
 
 func (o *adviseFlags) validate(cmd *cobra.Command) error {
 	set := cmd.Flags().Changed
-	for _, name := range []string{"manifest", "stats", "strace", "log", "profile", "scaling", "config", "run"} {
+	for _, name := range []string{"manifest", "stats", "strace", "log", "profile", "scaling", "config", "run", "gramine"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return fmt.Errorf("--%s has no name of a file", name)
 		}

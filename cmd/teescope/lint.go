@@ -33,7 +33,8 @@ func lintCommand() *cobra.Command {
 			"form from compilers, and --matcher writes the problem matcher that CI and editors without it need. --sarif writes what\n" +
 			"code scanning reads.\n\n" +
 			"With --machine, rules about the size of the EPC, memory, CPUs and nodes judge too. Nothing is taken from this machine\n" +
-			"unless --machine=this is given, so that the result is the same everywhere.\n\n" +
+			"unless --machine=this is given, so that the result is the same everywhere. With --gramine, keys that this version does\n" +
+			"not know are problems, and keys that it does not deprecate are none.\n\n" +
 			"The exit status is 0 on success, 1 when a file could not be read (the others are checked), and 3 when a problem matches --fail-on.",
 		Example: "  teescope lint *.manifest.template\n" +
 			"  teescope lint --fail-on low --machine production.json app.manifest\n" +
@@ -45,6 +46,7 @@ func lintCommand() *cobra.Command {
 	f.SortFlags = false
 	f.StringArrayVar(&o.files.Define, "define", nil, "a variable of the templates and its value, `NAME=VALUE`; env.NAME is one of the environment; may be repeated")
 	f.StringArrayVar(&o.files.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of teescope advise, or \"this\" for this machine; may be repeated")
+	f.StringVar(&o.files.Gramine, "gramine", "", "the `version` of Gramine that the manifests are for, such as 1.8, or the file that has it: graminelibos/__init__.py or /var/lib/dpkg/status")
 	f.StringVar(&o.least, "severity", o.least, "leave out problems below this `severity`: "+strings.Join(render.Severities(), ", "))
 	f.StringVar(&o.failOn, "fail-on", o.failOn, "exit with status 3 when a problem has this `severity` or a higher one; never to exit with 0")
 	f.BoolVar(&o.json, "json", false, "write JSON")

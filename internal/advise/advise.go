@@ -40,6 +40,7 @@ const (
 	Memory   Input = "--machine with the size of the memory"
 	CPUs     Input = "--machine with the number of CPUs"
 	Nodes    Input = "--machine with the number of NUMA nodes"
+	Version  Input = "--gramine with the version of Gramine"
 	HasSGX2  Input = "--machine with the output of is-sgx-available"
 )
 
@@ -61,6 +62,7 @@ type Facts struct {
 	Config      *read.Config // of another runtime than Gramine
 	ConfigFile  string
 	Live        *Live // a running program
+	Gramine     *manifest.Versions
 	Machine     *machine.Machine
 	Judged      bool // an analysis has judged the workload
 	Findings    []analysis.Finding
@@ -123,6 +125,8 @@ func (f *Facts) Has(in Input) bool {
 		known = f.Calls != nil
 	case Traffic:
 		known = f.Traffic != nil
+	case Version:
+		known = f.Gramine != nil
 	case Config:
 		known = f.Config != nil
 	case Running:
@@ -285,7 +289,7 @@ func Evaluate(f *Facts, rules []Rule) Result {
 		}
 		used[a.Analyze] = true
 		after[a.Rule] = rule.After
-		a.diff(f.Manifest)
+		a.diff(f.Manifest, f.Gramine)
 		r.Advice = append(r.Advice, *a)
 	}
 	for _, found := range f.Findings {
@@ -318,7 +322,7 @@ func (r *Rule) lacks(f *Facts) []Input {
 }
 
 // diff makes the diff of the changes.
-func (a *Advice) diff(m *manifest.Manifest) {
+func (a *Advice) diff(m *manifest.Manifest, v *manifest.Versions) {
 	if len(a.Changes) == 0 {
 		return
 	}
@@ -331,7 +335,7 @@ func (a *Advice) diff(m *manifest.Manifest) {
 		return
 	}
 	for _, c := range a.Changes {
-		if why := manifest.TooOld(m, c); why != "" {
+		if why := manifest.TooOld(m, c, v); why != "" {
 			a.NoDiff, a.Changes = why, nil
 			return
 		}

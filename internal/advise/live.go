@@ -2,7 +2,10 @@
 
 package advise
 
-import "github.com/teescope/teescope/internal/advise/machine"
+import (
+	"github.com/teescope/teescope/internal/advise/machine"
+	"github.com/teescope/teescope/internal/advise/manifest"
+)
 
 // Live is what the processes of one running program show, without its manifest. What could not be read is zero.
 type Live struct {
@@ -48,4 +51,5 @@ type Program struct {
 	Text     []byte // of the manifest
 	Error    string // why it is not known
 	Machine  machine.Machine
+	Gramine  *manifest.Versions // nil is not known
 }

@@ -69,7 +69,7 @@ func Of(p advise.Program, q Question) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	facts := &advise.Facts{Manifest: m, Live: &p.Live, Machine: &p.Machine, FindingsOf: "findings", Judged: q.Judged, Findings: q.Findings}
+	facts := &advise.Facts{Manifest: m, Live: &p.Live, Machine: &p.Machine, Gramine: p.Gramine, FindingsOf: "findings", Judged: q.Judged, Findings: q.Findings}
 	all := advise.Evaluate(facts, rules.All()).Advice
 	slices.SortStableFunc(all, func(a, b advise.Advice) int { return other(a, q.Rule) - other(b, q.Rule) })
 	var b strings.Builder

@@ -87,17 +87,25 @@ func olderOf(key string) []string {
 	return all
 }
 
-// introduced returns the version of Gramine that introduced a key which advice adds, or "" if 1.0 has it. The versions are those
-// of Gramine's sources, as for [Successors].
+// introduced returns the version of Gramine that introduced a key, or "" if 1.0 has it or the key is not known here. The versions are
+// those of Gramine's sources, as for [Successors].
 func introduced(key string) string {
 	switch key {
-	case "sgx.insecure__rpc_thread_num":
+	case "loader.entrypoint":
+		return "1.1"
+	case "sgx.vtune_profile":
+		return "1.2"
+	case "loader.argv", "sgx.insecure__rpc_thread_num", "sys.enable_extra_runtime_domain_names_conf":
 		return "1.3"
 	case "sgx.edmm_enable", "sgx.max_threads":
 		return "1.4"
-	case "sys.disallow_subprocesses":
+	case "sys.disallow_subprocesses", "sys.experimental__enable_flock":
 		return "1.5"
-	case "sys.fds.limit", "sys.debug__mock_syscalls":
+	case "sgx.use_exinfo":
+		return "1.6"
+	case "sgx.insecure__allow_memfaults_without_exinfo":
+		return "1.7"
+	case "loader.entrypoint.uri", "loader.entrypoint.sha256", "sys.fds.limit", "sys.debug__mock_syscalls":
 		return "1.8"
 	}
 	if strings.HasPrefix(key, "sgx.cpu_features.") {
@@ -115,21 +123,32 @@ func minor(version string) int {
 	return n
 }
 
-// TooOld returns why the manifest is for versions of Gramine that do not know the key of a change, or "".
-func TooOld(m *Manifest, c Change) string {
+// TooOld returns why Gramine does not know the key of a change, or "". The manifest tells if the version is not known: it has keys that
+// are gone in versions which have that key.
+func TooOld(m *Manifest, c Change, v *Versions) string {
 	needs := introduced(c.Key)
-	if needs == "" || c.From != "" || m.Get(c.Key).Set {
+	if needs == "" || m.Get(c.Key).Set && c.From == "" {
+		return ""
+	}
+	if v.Before(needs) {
+		return fmt.Sprintf("Gramine %s (%s) does not know %s: that needs %s", v, v.Source, c.Key, needs) + instead(c)
+	}
+	if c.From != "" || v.Since(needs) {
 		return ""
 	}
 	for _, d := range m.Deprecated() {
 		if d.Gone == "" || minor(d.Gone) > minor(needs) || d.New != "" && m.Get(d.New).Key == d.New && m.Get(d.New).Set {
 			continue
 		}
-		why := fmt.Sprintf("%s: Gramine does not know %s from %s on, and %s needs %s: replace the older keys first (rule deprecated-keys)", m.at(d.Lines[0]), shown(d.Key), d.Gone, c.Key, needs)
-		if older := olderOf(c.Key); len(older) > 0 {
-			why += ", or set " + older[0] + " = " + c.Value
-		}
-		return why
+		return fmt.Sprintf("%s: Gramine does not know %s from %s on, and %s needs %s: replace the older keys first (rule deprecated-keys)", m.at(d.Lines[0]), shown(d.Key), d.Gone, c.Key, needs) + instead(c)
+	}
+	return ""
+}
+
+// instead names the older spelling of a change, if there is one.
+func instead(c Change) string {
+	if older := olderOf(c.Key); len(older) > 0 && c.From == "" {
+		return ", or set " + older[0] + " = " + c.Value
 	}
 	return ""
 }

@@ -435,24 +435,36 @@ func FuzzParse(f *testing.F) {
 
 // No lines are added that the versions of Gramine which the manifest is for do not know.
 func TestTooOld(t *testing.T) {
-	for _, c := range []struct{ source, key, value, want string }{
-		{"sgx.thread_num = 8", "sgx.cpu_features.amx", `"disabled"`, "app:1: Gramine does not know sgx.thread_num from 1.5 on, and sgx.cpu_features.amx needs 1.6: replace the older keys first (rule deprecated-keys)"},
-		{"sgx.thread_num = 8", "sys.disallow_subprocesses", "true", "needs 1.5"},
-		{"sgx.thread_num = 8", "sgx.edmm_enable", "true", ""}, // Gramine 1.4 knows both
-		{"sgx.thread_num = 8", "sgx.max_threads", "16", ""},   // it keeps its spelling
-		{"sgx.thread_num = 8\nsgx.max_threads = 8", "sgx.cpu_features.amx", `"disabled"`, ""},
-		{"sgx.trusted_files.a = \"file:a\"", "sgx.insecure__rpc_thread_num", "8", "or set sgx.rpc_thread_num = 8"},
-		{"sgx.trusted_files.a = \"file:a\"", "libos.check_invalid_pointers", "false", ""},
-		{"sgx.trusted_files.a = \"file:a\"", "sgx.enclave_size", "\"1G\"", ""},
-		{"sgx.require_avx = true", "sys.fds.limit", "2000", "needs 1.8"},
-		{"loader.entrypoint = \"file:a\"", "sgx.cpu_features.amx", `"disabled"`, ""},
-		{"a = 1", "sgx.cpu_features.amx", `"disabled"`, ""},
+	for _, c := range []struct{ source, key, value, want, version string }{
+		{"sgx.thread_num = 8", "sgx.cpu_features.amx", `"disabled"`, "app:1: Gramine does not know sgx.thread_num from 1.5 on, and sgx.cpu_features.amx needs 1.6: replace the older keys first (rule deprecated-keys)", ""},
+		{"sgx.thread_num = 8", "sys.disallow_subprocesses", "true", "needs 1.5", ""},
+		{"sgx.thread_num = 8", "sgx.edmm_enable", "true", "", ""}, // Gramine 1.4 knows both
+		{"sgx.thread_num = 8", "sgx.max_threads", "16", "", ""},   // it keeps its spelling
+		{"sgx.thread_num = 8\nsgx.max_threads = 8", "sgx.cpu_features.amx", `"disabled"`, "", ""},
+		{"sgx.trusted_files.a = \"file:a\"", "sgx.insecure__rpc_thread_num", "8", "or set sgx.rpc_thread_num = 8", ""},
+		{"sgx.trusted_files.a = \"file:a\"", "libos.check_invalid_pointers", "false", "", ""},
+		{"sgx.trusted_files.a = \"file:a\"", "sgx.enclave_size", "\"1G\"", "", ""},
+		{"sgx.require_avx = true", "sys.fds.limit", "2000", "needs 1.8", ""},
+		{"loader.entrypoint = \"file:a\"", "sgx.cpu_features.amx", `"disabled"`, "", ""},
+		{"a = 1", "sgx.cpu_features.amx", `"disabled"`, "", ""},
+		{"a = 1", "sgx.cpu_features.amx", `"disabled"`, "Gramine 1.5 (test) does not know sgx.cpu_features.amx: that needs 1.6", "1.5"},
+		{"a = 1", "sgx.insecure__rpc_thread_num", "8", "that needs 1.3, or set sgx.rpc_thread_num = 8", "1.2"},
+		{"a = 1", "sgx.cpu_features.amx", `"disabled"`, "", "1.6.2"},
+		{"sgx.thread_num = 8", "sgx.cpu_features.amx", `"disabled"`, "", "1.8"}, // the old key is of no use there
 	} {
 		m, err := Parse([]byte(c.source), Options{Name: "app"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := TooOld(m, Change{Key: c.key, Value: c.value}); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+		var v *Versions
+		if c.version != "" {
+			known, err := ParseVersion(c.version, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			v = &known
+		}
+		if got := TooOld(m, Change{Key: c.key, Value: c.value}, v); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s, %s: %q, want %q", c.source, c.key, got, c.want)
 		}
 	}

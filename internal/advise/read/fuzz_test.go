@@ -85,11 +85,11 @@ func readers(t *testing.T, data []byte) map[string]func() error {
 			return err
 		},
 		"log": func() error {
-			l := ParseLog(data)
+			l, err := ParseLog(data)
 			if l.NoTCS.Count > l.Lines || l.RawSyscalls.Line > l.Lines || l.TCSs < 0 {
 				t.Errorf("%+v", l)
 			}
-			return nil
+			return err
 		},
 	}
 }

@@ -3,6 +3,7 @@
 package read
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,11 @@ type Log struct {
 	Processes int
 	// SecondProcess is the first line of a second one, or 0.
 	SecondProcess int
+	// Banners are lines that Gramine writes at its start with any log level, and its SGX stats.
+	Banners Seen
+	// Commit is that which Gramine was built from, which the level debug names. "" is not known.
+	Commit     string
+	CommitLine int
 	// Debug are lines of the levels debug and trace.
 	Debug Seen
 	// Warnings and Errors are lines of these levels.
@@ -54,16 +60,25 @@ var (
 	level        = lazy.Regexp(`^(?:[\[(][^\])]{0,200}[\])] ?){0,3}(error|warning|debug|trace): `)
 	place        = lazy.Regexp(`^(?:\[[^\]]{0,200}\] ?){0,2}\([\w.-]{1,100}\.[ch]:\d{1,6}:\w{1,100}\) `)
 	process      = lazy.Regexp(`^\[P(\d{1,10}):`)
+	banner       = lazy.Regexp(`Gramine is starting\. Parsing TOML|Gramine detected the following insecure configurations|----- (?:Total SGX stats|SGX stats|SGX enclave loading time)`)
+	commit       = lazy.Regexp(`Gramine was built from commit: ([0-9a-f]{40})`)
 	currentValue = lazy.Regexp(`The current value is (\d{1,9})`)
 )
 
-// ParseLog reads a log of Gramine, or what an application and Gramine print together. Unknown lines are skipped.
-func ParseLog(data []byte) Log {
+// ParseLog reads a log of Gramine, or what an application and Gramine print together. Unknown lines are skipped. A text without any
+// known line is an error.
+func ParseLog(data []byte) (Log, error) {
 	l := Log{Bytes: len(data)}
 	processes := make(map[string]bool)
 	value := 0 // lines in which the value of NoTCS may still come
 	for n, line := range lines(string(data)) {
 		l.Lines = n
+		if banner().MatchString(line) {
+			l.Banners.add(n)
+		}
+		if found := commit().FindStringSubmatch(line); found != nil && l.Commit == "" {
+			l.Commit, l.CommitLine = found[1], n
+		}
 		if place().MatchString(line) {
 			l.Places.add(n)
 		}
@@ -102,10 +117,8 @@ func ParseLog(data []byte) Log {
 		}
 	}
 	l.Processes = len(processes)
-	return l
-}
-
-// OfGramine reports whether a line is one of Gramine: it has its prefix or a message that this package knows.
-func (l *Log) OfGramine() bool {
-	return l.Processes+l.NoTCS.Count+l.RawSyscalls.Count+l.Places.Count+l.Debug.Count > 0
+	if l.Processes+l.NoTCS.Count+l.RawSyscalls.Count+l.Places.Count+l.Debug.Count+l.Banners.Count+l.Errors.Count+l.Warnings.Count == 0 {
+		return Log{}, fmt.Errorf("%w: Gramine writes \"Gramine is starting\" and messages such as \"[P1:T1:redis-server] error: \" to the terminal, or to loader.log_file", errNothing)
+	}
+	return l, nil
 }

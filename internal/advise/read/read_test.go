@@ -177,8 +177,8 @@ func TestCallsOfStrace(t *testing.T) {
 }
 
 func TestLog(t *testing.T) {
-	l := ParseLog([]byte(`Gramine is starting. Parsing TOML manifest file, this may take some time...
-[P1:T1:python3] debug: Allocating stack at 0x7fff
+	l, err := ParseLog([]byte(`Gramine is starting. Parsing TOML manifest file, this may take some time...
+[P1:T1:python3] debug: Gramine was built from commit: 0d1a4b7607592dab4c8a720c962acee3de6b4ca8
 [P1:T1:python3] trace: ---- read(3, 0x10, 0x20) = 0x20
 Emulating a raw syscall instruction. This degrades performance, consider patching your application to use Gramine syscall API.
 error: There are no available TCS pages left for a new thread!
@@ -191,16 +191,24 @@ a debug: line of the application
 `))
 	want := Log{
 		RawSyscalls: Seen{1, 4}, NoTCS: Seen{2, 5}, TCSs: 4, OutOfMemory: Seen{1, 8}, Debug: Seen{2, 2}, Warnings: Seen{1, 10},
-		Errors: Seen{3, 5}, Places: Seen{1, 9}, Processes: 1, Lines: 11, Bytes: l.Bytes,
+		Errors: Seen{3, 5}, Places: Seen{1, 9}, Processes: 1, Lines: 11, Bytes: l.Bytes, Banners: Seen{1, 1},
+		Commit: "0d1a4b7607592dab4c8a720c962acee3de6b4ca8", CommitLine: 2,
 	}
-	if l != want {
-		t.Errorf("%+v, want %+v", l, want)
+	if l != want || err != nil {
+		t.Errorf("%+v, want %+v, %v", l, want, err)
 	}
-	if l := ParseLog([]byte("[P1:T1:sh] error: x\n[P2:T7:sh] error: x\n[P2:T8:sh] (libos_init.c:1:init) debug: x\n")); l.Processes != 2 || l.SecondProcess != 2 || l.Places != (Seen{1, 3}) {
+	if l, _ := ParseLog([]byte("[P1:T1:sh] error: x\n[P2:T7:sh] error: x\n[P2:T8:sh] (libos_init.c:1:init) debug: x\n")); l.Processes != 2 || l.SecondProcess != 2 || l.Places != (Seen{1, 3}) {
 		t.Errorf("%+v", l)
 	}
-	if l := ParseLog([]byte("all is well\n")); l != (Log{Lines: 1, Bytes: 12}) {
-		t.Errorf("%+v", l)
+	for _, known := range []string{"error: x\n", "Gramine detected the following insecure configurations:\n", "----- Total SGX stats for process 7 -----\n"} {
+		if _, err := ParseLog([]byte("all is well\n" + known)); err != nil {
+			t.Errorf("%q: %v", known, err)
+		}
+	}
+	for _, foreign := range []string{"", "all is well\n", "an error: here\n", "\x7fELF\x00", "[2024-01-01] INFO Gramine\n"} {
+		if _, err := ParseLog([]byte(foreign)); err == nil || !strings.Contains(err.Error(), "[P1:T1:redis-server] error: ") {
+			t.Errorf("%q: %v", foreign, err)
+		}
 	}
 }
 

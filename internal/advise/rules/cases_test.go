@@ -80,6 +80,7 @@ func allCases() map[string]ruleCases {
 		"malloc-arenas":       mallocArenasCases(),
 		"manifest-size":       manifestSizeCases(),
 		"measuring":           measuringCases(),
+		"newer-keys":          newerKeysCases(),
 		"no-thread-slots":     noThreadSlotsCases(),
 		"numa":                numaCases(),
 		"ocalls":              ocallsCases(),

@@ -9,8 +9,8 @@ func debugBuildCases() ruleCases {
 			{log: "[P1:T2:redis-server] (libos_init.c:440:libos_init) debug: LibOS initialized\n"},
 		},
 		near: []given{
-			{log: "app (main.c:12) failed\n"},
-			{log: "at (host_thread.c:306:pal_thread_init) the application said\n"},
+			{log: "error: x\napp (main.c:12) failed\n"},
+			{log: "error: x\nat (host_thread.c:306:pal_thread_init) the application said\n"},
 		},
 		negative: []given{
 			{log: "[P1:T2:redis-server] error: x\n"},

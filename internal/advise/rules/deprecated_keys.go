@@ -4,8 +4,10 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/analysis"
 )
 
@@ -13,11 +15,11 @@ func deprecatedKeys() advise.Rule {
 	return advise.Rule{
 		ID: "deprecated-keys", Title: "keys that newer versions of Gramine do not know", Section: sectionSyntax + "Deprecated options",
 		Needs:  [][]advise.Input{{advise.Manifest}},
-		Signal: "keys of the manifest", Threshold: "any", Source: "Gramine's sources and " + sectionSyntax + "Deprecated options, versions 1.0 to 1.9",
+		Signal: "keys of the manifest", Threshold: "any that the version of Gramine deprecates, if that is known", Source: "Gramine's sources and " + sectionSyntax + "Deprecated options, versions 1.0 to 1.9",
 		Advice:  "the successor of each key",
-		NotWhen: []string{"the manifest is for an old version of Gramine"},
+		NotWhen: []string{"the manifest is for an old version of Gramine, which --gramine names"},
 		Judge: func(f *advise.Facts) *advise.Advice {
-			found := f.Manifest.Deprecated()
+			found := slices.DeleteFunc(f.Manifest.Deprecated(), func(d manifest.Found) bool { return f.Gramine.Before(d.Since) })
 			if len(found) == 0 {
 				return nil
 			}
@@ -26,6 +28,12 @@ func deprecatedKeys() advise.Rule {
 				what := "deprecated since Gramine " + d.Since
 				if d.Gone != "" {
 					what = "unknown to Gramine from " + d.Gone + " on"
+				}
+				if d.Gone != "" && f.Gramine.Since(d.Gone) {
+					what = fmt.Sprintf("unknown to Gramine %s (%s)", f.Gramine, f.Gramine.Source)
+					if d.New != "" { // otherwise nothing is lost
+						a.Severity = analysis.Medium
+					}
 				}
 				a.Seen = append(a.Seen, advise.Seen{What: d.Key, Text: what, Source: at(f.Manifest.Name, d.Lines[0]), Line: d.Lines[0]})
 				switch {

@@ -13,9 +13,12 @@ func deprecatedKeysCases() ruleCases {
 			{manifest: "sgx.thread_num = 8"},
 			{manifest: "fs.mount.lib.type = \"chroot\""},
 			{manifest: "[sgx]\nrequire_avx = true"},
+			{manifest: "sgx.thread_num = 8", gramine: "1.4"},
+			{manifest: "sgx.thread_num = 8", gramine: "1.8"},
 		},
 		near: []given{
 			{manifest: "[[fs.mounts]]\npath = \"/lib\""},
+			{manifest: "sgx.thread_num = 8", gramine: "1.3"}, // it has no other
 			{manifest: "# sgx.thread_num = 8"},
 		},
 		negative: []given{

@@ -66,7 +66,7 @@ func invalidValues() advise.Rule {
 			a := configured(analysis.High, analysis.Likely, "Gramine refuses to start with a value that it cannot read.")
 			for _, t := range forms() {
 				v := f.Manifest.Get(t.key)
-				if !v.Set || v.Unknown != "" || t.valid(v) {
+				if _, number := v.Bool(); !v.Set || v.Unknown != "" || t.valid(v) || number && f.Gramine.Before("1.2") {
 					continue
 				}
 				a.Seen = append(a.Seen, setting(f.Manifest, v, ""))

@@ -14,6 +14,7 @@ func invalidValuesCases() ruleCases {
 			{manifest: `sgx.edmm_enable = "true"`},
 			{manifest: "sgx.thread_num = -1"},
 			{manifest: "sgx.preheat_enclave = 1"},
+			{manifest: "sgx.preheat_enclave = 1", gramine: "1.2"},
 			{manifest: `loader.log_level = "verbose"`},
 			{manifest: `loader.log_level = 3`},
 			{manifest: `sgx.file_check_policy = "allow_all"`},
@@ -23,6 +24,7 @@ func invalidValuesCases() ruleCases {
 		},
 		near: []given{
 			{manifest: "loader.log_level = \"all\"\nsgx.file_check_policy = \"allow_all_but_log\"\nsgx.profile.enable = \"main\"\nsgx.profile.mode = \"ocall_outer\"\nsgx.cpu_features.amx = \"disabled\""},
+			{manifest: "sgx.preheat_enclave = 1", gramine: "1.1"}, // which takes it
 			{manifest: `loader.log_level = "{{ log_level }}"`, template: true},
 			{manifest: "sgx.max_threads = 1\nsgx.insecure__rpc_thread_num = 0\nsgx.enclave_size = \"1g\"\nsgx.debug = true"},
 			{manifest: "sgx.print_stats = 1"},

@@ -9,7 +9,7 @@ func rawSyscallsCases() ruleCases {
 			{log: "Emulating a raw system/supervisor call. This degrades performance\n"},
 		},
 		near: []given{
-			{log: "Emulating a printer\n"},
+			{log: "error: x\nEmulating a printer\n"},
 		},
 		negative: []given{
 			{log: "[P1:T1:x] error: x\n"},

@@ -77,6 +77,7 @@ func All() []advise.Rule {
 		mallocArenas(),
 		manifestSize(),
 		measuring(),
+		newerKeys(),
 		noThreadSlots(),
 		numa(),
 		ocalls(),

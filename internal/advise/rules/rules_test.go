@@ -42,7 +42,8 @@ type given struct {
 	live     *advise.Live
 	bursts   *advise.Bursts
 	locks    *advise.Locks
-	procs    int // processes of the stats; 1 unless given
+	procs    int    // processes of the stats; 1 unless given
+	gramine  string // version
 }
 
 func (g given) facts(t *testing.T) *advise.Facts {
@@ -122,8 +123,18 @@ func (g given) facts(t *testing.T) *advise.Facts {
 		}
 		f.Traffic = &m
 	}
+	if g.gramine != "" {
+		v, err := manifest.ParseVersion(g.gramine, "--gramine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Gramine = &v
+	}
 	if g.log != "" {
-		l := read.ParseLog([]byte(g.log))
+		l, err := read.ParseLog([]byte(g.log))
+		if err != nil {
+			t.Fatal(err)
+		}
 		f.Log = &l
 	}
 	for fact := range strings.SplitSeq(g.machine, ", ") {
@@ -146,7 +157,7 @@ func (g given) facts(t *testing.T) *advise.Facts {
 // withoutDiff are the rules whose advice is about the application or the machine, and not about a line of a manifest.
 func withoutDiff() []string {
 	return []string{
-		"aex-rate", "config-debug", "config-over-epc", "config-threads", "debug-build", "encrypted-files", "encrypted-pipes", "exitless-pinning", "futex-time", "invalid-values", "library-os-limit", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
+		"aex-rate", "config-debug", "config-over-epc", "config-threads", "debug-build", "encrypted-files", "encrypted-pipes", "exitless-pinning", "futex-time", "invalid-values", "library-os-limit", "manifest-size", "newer-keys", "numa", "ocalls", "old-processor", "perf-counters",
 		"raw-syscalls", "scone-queues", "scone-simulation", "scone-slots", "scone-spins", "sgx-limit", "small-transfers", "shared-cores", "stale-manifest", "start-only", "thread-creation", "throughput-split", "time-calls", "traps",
 	}
 }

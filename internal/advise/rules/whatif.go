@@ -216,7 +216,7 @@ func ifEDMM(f *advise.Facts, e *advise.Estimate) error {
 // ifLoading adds the loading time times each of two factors.
 func ifLoading(f *advise.Facts, e *advise.Estimate, v advise.Seen, a, b float64, assumptions ...string) error {
 	if !f.Has(advise.Stats) || f.Stats.Longest <= 0 {
-		e.Note = "The loading time of an enclave tells: Gramine 1.5 and later prints it with sgx.enable_stats. Name the file with " + string(advise.Stats) + "."
+		e.Note = "The loading time of an enclave tells: Gramine prints it with sgx.enable_stats. Name the file with " + string(advise.Stats) + "."
 		return nil
 	}
 	load := f.Stats.Longest.Seconds()

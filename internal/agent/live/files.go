@@ -32,6 +32,7 @@ func (f *Finder) configured(p *Program) {
 		})
 		return
 	}
+	p.Gramine, _ = reader.Of(f.reads, p.first, func() (*manifest.Versions, error) { return installed(f.proc.Process(p.first)), nil })
 	m, err := reader.Of(f.reads, p.first, func() (manifestFile, error) {
 		return manifestOf(f.proc.Process(p.first), p.app, teelabel.Runtime(p.Runtime), manifest.MaxBytes)
 	})

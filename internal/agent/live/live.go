@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -44,10 +45,11 @@ type Machine struct {
 // Program is one running program. Its manifest is read only for programs of Gramine, and its settings only for those of SCONE.
 type Program struct {
 	advise.Live
-	Manifest string            // its path, as the process sees it
-	Text     []byte            // of the manifest
-	Settings map[string]string // variables of the environment of SCONE
-	Err      error             // why manifest or settings are not known
+	Manifest string             // its path, as the process sees it
+	Text     []byte             // of the manifest
+	Settings map[string]string  // variables of the environment of SCONE
+	Err      error              // why manifest or settings are not known
+	Gramine  *manifest.Versions // nil is not known
 
 	first int
 	app   string // as it is

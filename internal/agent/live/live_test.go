@@ -135,6 +135,36 @@ func TestFind(t *testing.T) {
 }
 
 // A user can start more programs than are described, or processes of one. A program that is named is found nevertheless.
+// The version of Gramine is that of the package beside its loader, as the process sees it and may read it.
+func TestVersionOfTheRunningGramine(t *testing.T) {
+	const folder = "container/usr/lib/python3.11/site-packages/graminelibos/__init__.py"
+	for content, want := range map[string]string{
+		"__version__ = '1.7'\n": "1.7", "": "of an unknown version", "__version__ = '1.7\x1b[2J'\n": "of an unknown version", strings.Repeat("#\n", 1<<16) + "__version__ = '1.7'": "of an unknown version",
+	} {
+		f := newFake(t)
+		f.write(folder, content)
+		finder := New(f.machine(), nil)
+		all, err := finder.Find(100)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		finder.Read(&all[0])
+		if got := all[0].Gramine.String(); got != want {
+			t.Errorf("%.30q is %s, want %s", content, got, want)
+		}
+	}
+	f := newFake(t)
+	f.write(folder, "__version__ = '1.7'\n")
+	if err := os.Chmod(filepath.Join(f.dir, folder), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	finder := New(f.machine(), nil)
+	all, _ := finder.Find(100)
+	if finder.Read(&all[0]); os.Geteuid() == 0 && all[0].Gramine != nil {
+		t.Errorf("a file that the user of the process may not read gives %v", all[0].Gramine)
+	}
+}
+
 func TestFindAmongMany(t *testing.T) {
 	f := newFake(t)
 	for i := range maxPrograms {

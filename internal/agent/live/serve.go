@@ -120,7 +120,7 @@ func (s *Server) program(workload string) (advise.Program, bool) {
 		return advise.Program{}, false
 	}
 	finder.Read(&p)
-	answer := advise.Program{Live: p.Live, Manifest: p.Manifest, Text: p.Text}
+	answer := advise.Program{Live: p.Live, Manifest: p.Manifest, Text: p.Text, Gramine: p.Gramine}
 	answer.Live.Workload = workload
 	answer.Machine = machine.This(condition.Host{Proc: finder.proc, Sys: hostfs.At(s.machine.Sys)})
 	switch {

@@ -45,7 +45,7 @@ func loadLive(f *advise.Facts, files Files) (warnings []string, err error) {
 		return nil, err
 	}
 	finder.Read(p)
-	f.Live = &p.Live
+	f.Live, f.Gramine = &p.Live, p.Gramine
 	known := files.Manifest != "" || p.Settings != nil && files.Config != ""
 	switch {
 	case known:
@@ -105,11 +105,14 @@ func only(all []live.Program, pid int) (*live.Program, error) {
 
 // running says what the running program shows, and what an agent counted.
 func (r *Report) running() []string {
+	var all []string
+	if r.Gramine != "" {
+		all = append(all, "Gramine "+r.Gramine+".")
+	}
 	if r.Live == nil {
-		return r.counted()
+		return append(all, r.counted()...)
 	}
 	l := r.Live
-	var all []string
 	for i, p := range l.Processes[:min(len(l.Processes), maxNamed)] {
 		line := fmt.Sprintf("Process %d of %s (%s): %s, %s", p.PID, l.App, l.Runtime,
 			text.Plural(p.Threads, "thread", "threads"), text.Plural(p.Files, "open file", "open files"))
@@ -127,7 +130,7 @@ func (r *Report) running() []string {
 		}
 		all = append(all, line+".")
 	}
-	if more := len(l.Processes) - len(all); more > 0 {
+	if more := len(l.Processes) - maxNamed; more > 0 {
 		all = append(all, fmt.Sprintf("It has %d further processes.", more))
 	}
 	return append(all, r.counted()...)

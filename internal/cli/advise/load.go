@@ -41,8 +41,9 @@ type Files struct {
 	Define                                                      []string // k=v, the variables of a template
 	Machine                                                     []string // files with facts, or [ThisMachine]
 	Elapsed                                                     time.Duration
-	Live                                                        bool // find the running program
-	PID                                                         int  // of the running program; 0 is the only one
+	Live                                                        bool   // find the running program
+	PID                                                         int    // of the running program; 0 is the only one
+	Gramine                                                     string // its version, or a file of the installed package
 }
 
 // Report is the advice with what it is based on.
@@ -53,6 +54,7 @@ type Report struct {
 	Signed   bool              `json:"signed"` // the manifest is signed: changes belong into its source
 	Warnings []string          `json:"warnings"`
 	WhatIf   []advise.Estimate `json:"what_if,omitempty"`
+	Gramine  string            `json:"gramine,omitempty"` // its version, and where that was read
 	Live     *advise.Live      `json:"live,omitempty"`
 	Rates    *advise.Rates     `json:"rates,omitempty"`
 	Bursts   *advise.Bursts    `json:"bursts,omitempty"`
@@ -92,13 +94,11 @@ func Load(files Files) (*advise.Facts, []string, error) {
 		}
 	}
 	if files.Log != "" {
-		l, err := load(files.Log, "log", read.MaxBytes, func(data []byte) (read.Log, error) { return read.ParseLog(data), nil })
+		l, err := load(files.Log, "log of Gramine", read.MaxBytes, read.ParseLog)
 		if err != nil {
 			return nil, nil, err
 		}
-		if f.Log = &l; !l.OfGramine() {
-			warnings = append(warnings, files.Log+": no line is one of Gramine's log, so it says nothing")
-		}
+		f.Log = &l
 	}
 	if files.Config != "" {
 		c, err := load(files.Config, "configuration of the enclave", maxConfig, read.ParseConfig)
@@ -121,6 +121,11 @@ func Load(files Files) (*advise.Facts, []string, error) {
 		}
 		f.Profile, warnings = p, append(warnings, notes...)
 	}
+	notes, err := loadVersion(f, files)
+	if err != nil {
+		return nil, nil, err
+	}
+	warnings = append(warnings, notes...)
 	m, err := loadMachine(files)
 	if f.Machine = &m; err != nil {
 		return nil, nil, err
@@ -225,6 +230,9 @@ func loadMachine(files Files) (machine.Machine, error) {
 // Make evaluates all rules.
 func Make(f *advise.Facts, warnings []string) *Report {
 	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), Live: f.Live, Rates: f.Rates, Bursts: f.Bursts, Locks: f.Locks, source: f.Manifest}
+	if f.Gramine != nil {
+		r.Gramine = fmt.Sprintf("%s (%s)", f.Gramine, f.Gramine.Source)
+	}
 	if f.Manifest != nil {
 		r.Manifest, r.Signed = f.Manifest.Name, f.Manifest.Signed
 		if r.Signed {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/manifest"
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+func newerKeys() advise.Rule {
+	return advise.Rule{
+		ID: "newer-keys", Title: "keys that this version of Gramine does not know yet", Section: sectionSyntax + "Deprecated options",
+		Needs:  [][]advise.Input{{advise.Manifest, advise.Version}},
+		Signal: "keys of the manifest against the version of Gramine", Threshold: "any that a later version introduced", Source: "Gramine's sources, versions 1.0 to 1.9",
+		Advice: "the older spelling, or a newer version of Gramine",
+		Judge: func(f *advise.Facts) *advise.Advice {
+			found := manifest.TooNew(f.Manifest, f.Gramine)
+			if len(found) == 0 {
+				return nil
+			}
+			a := configured(analysis.Medium, analysis.Likely, fmt.Sprintf("Gramine %s (%s) ignores keys that it does not know: the default counts.", f.Gramine, f.Gramine.Source))
+			for _, n := range found {
+				a.Seen = append(a.Seen, advise.Seen{What: n.Key, Text: "known to Gramine from " + n.Since + " on", Source: at(f.Manifest.Name, n.Line), Line: n.Line})
+				if n.Older == "" {
+					a.Do = append(a.Do, fmt.Sprintf("line %d: remove %s, or use Gramine %s or later", n.Line, n.Key, n.Since))
+					continue
+				}
+				a.Do = append(a.Do, fmt.Sprintf("line %d: write %s instead of %s, or use Gramine %s or later", n.Line, n.Older, n.Key, n.Since))
+			}
+			a.Each = true
+			return a
+		},
+	}
+}
