@@ -43,8 +43,9 @@ func TestCostOfASeries(t *testing.T) {
 		estimated := int64(0)
 		s.limiter.Load().accounts.each(func(_ accountKey, one account) { estimated += one.bytes() })
 		// A scrape that runs holds its body too, and only adds. So the least of several looks is the memory of the series.
+		// On a busy machine a scrape runs most of the time, so there are many looks before the estimate is called wrong.
 		took := int64(math.MaxInt64)
-		for look := 0; look < 3 || look < 10 && took > estimated+16<<20; look++ {
+		for look := 0; look < 3 || look < 100 && took > estimated+16<<20; look++ {
 			for range 3 { // Pools keep their buffers for two collections.
 				heap.collect()
 			}

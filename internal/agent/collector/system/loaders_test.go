@@ -43,15 +43,20 @@ func TestLoadersAreNamedAfterTheirApplications(t *testing.T) {
 	early.say("300")
 	after := scrape(t, c)
 	for name, want := range map[string]float64{
-		app("first"): 1000, app("second"): 20, app("parent"): 70, app("early"): 300, "loader": 3, app("long"): 0,
+		app("first"): 1000, app("second"): 20, app("parent"): 70, app("early"): 300, app("long"): 0,
 	} {
 		labels := []string{"workload", name, "syscall", "getppid"}
 		if got := sum(after, "teescope_syscalls_total", labels...) - sum(before, "teescope_syscalls_total", labels...); got != want {
 			t.Errorf("%s made %v calls, want %v", name, got, want)
 		}
 	}
+	// Tests of other packages may run loaders at the same time, and their calls are in this workload too.
+	labels := []string{"workload", "loader", "syscall", "getppid"}
+	if got := sum(after, "teescope_syscalls_total", labels...) - sum(before, "teescope_syscalls_total", labels...); got < 3 {
+		t.Errorf("loader made %v calls, want 3 at least", got)
+	}
 	pid := strconv.Itoa(early.cmd.Process.Pid)
-	labels := []string{"workload", app("early"), "pid", pid, "syscall", "getppid"}
+	labels = []string{"workload", app("early"), "pid", pid, "syscall", "getppid"}
 	if got := sum(after, "teescope_process_syscalls_total", labels...) - sum(before, "teescope_process_syscalls_total", labels...); got != 300 {
 		t.Errorf("the watched loader made %v calls, want 300", got)
 	}

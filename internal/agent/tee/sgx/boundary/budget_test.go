@@ -88,7 +88,7 @@ func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64
 			continue
 		}
 		if !sampled {
-			t.Errorf("%s is not reported as sampled", tt.family)
+			wrong = append(wrong, tt.family+" is not reported as sampled")
 		}
 		// A program is slower while it is watched, by 0.7 us for each of 35,000 calls. So it makes fewer calls
 		// then.
@@ -97,8 +97,9 @@ func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64
 		if deviation <= 0 || bound >= 0.5 || off > bound {
 			wrong = append(wrong, fmt.Sprintf("%s: %.3f off, the reported error is %.3f", tt.family, off, deviation))
 		}
+		// A program that got little CPU time in the last second called less often than the budget allows, and is exact again.
 		if after["teescope_transition_probes_info{file="+tt.file+",reason=,runtime=sdk,state=sampled}"] != 1 {
-			t.Errorf("%s is not reported as sampled: %v", tt.file, after)
+			wrong = append(wrong, tt.file+" is not reported as sampled")
 		}
 		cost := after["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"] - before["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"]
 		if cost/took > budget {
