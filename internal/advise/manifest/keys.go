@@ -87,9 +87,9 @@ func olderOf(key string) []string {
 	return all
 }
 
-// introduced returns the version of Gramine that introduced a key, or "" if 1.0 has it or the key is not known here. The versions are
+// Introduced returns the version of Gramine that introduced a key, or "" if 1.0 has it or the key is not known here. The versions are
 // those of Gramine's sources, as for [Successors].
-func introduced(key string) string {
+func Introduced(key string) string {
 	switch key {
 	case "loader.entrypoint":
 		return "1.1"
@@ -101,15 +101,12 @@ func introduced(key string) string {
 		return "1.4"
 	case "sys.disallow_subprocesses", "sys.experimental__enable_flock":
 		return "1.5"
-	case "sgx.use_exinfo":
+	case "sgx.cpu_features.amx", "sgx.cpu_features.avx", "sgx.cpu_features.avx512", "sgx.cpu_features.mpx", "sgx.cpu_features.pkru", "sgx.use_exinfo":
 		return "1.6"
 	case "sgx.insecure__allow_memfaults_without_exinfo":
 		return "1.7"
 	case "loader.entrypoint.uri", "loader.entrypoint.sha256", "sys.fds.limit", "sys.debug__mock_syscalls":
 		return "1.8"
-	}
-	if strings.HasPrefix(key, "sgx.cpu_features.") {
-		return "1.6"
 	}
 	return ""
 }
@@ -126,7 +123,7 @@ func minor(version string) int {
 // TooOld returns why Gramine does not know the key of a change, or "". The manifest tells if the version is not known: it has keys that
 // are gone in versions which have that key.
 func TooOld(m *Manifest, c Change, v *Versions) string {
-	needs := introduced(c.Key)
+	needs := Introduced(c.Key)
 	if needs == "" || m.Get(c.Key).Set && c.From == "" {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,6 +150,14 @@ func Parse(source []byte, o Options) (*Manifest, error) {
 	}
 	m.Signed = m.signed()
 	return m, m.unique()
+}
+
+// OfGramine reports whether the manifest has a key of Gramine. Other files of TOML have none.
+func OfGramine(m *Manifest) bool {
+	return slices.ContainsFunc(m.entries, func(e entry) bool {
+		top, _, below := strings.Cut(e.key, ".")
+		return (below || e.value.Kind == Table) && slices.Contains([]string{"fs", "libos", "loader", "pal", "sgx", "sys"}, top)
+	})
 }
 
 // rendered reports whether a file has no template marks by its name. gramine-manifest writes .manifest, and

@@ -391,6 +391,9 @@ func FuzzParse(f *testing.F) {
 		f.Add(source, filepath.Base(file))
 	}
 	f.Fuzz(func(t *testing.T, source []byte, name string) {
+		if s, line, ok := InstalledVersion(source); ok != (s != "") || len(s) > 60 || line > len(source)+1 {
+			t.Errorf("line %d has the version %q, %v", line, s, ok)
+		}
 		define := map[string]string{"log_level": "debug", "size": "2G", "threads": string(source[:min(4, len(source))])}
 		m, err := Parse(source, Options{Name: "f" + filepath.Ext(name), Define: define})
 		if err != nil {
@@ -408,6 +411,10 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		m.TrustedFiles()
+		old := Upto(2, "test")
+		if all := TooNew(m, &old); len(all) > 0 && (!OfGramine(m) || len(all) > 30) {
+			t.Errorf("%v in a manifest that is none", all)
+		}
 		if files, mounts := m.EncryptedFiles(), m.EncryptedMounts(); len(files) > len(mounts) {
 			t.Errorf("%q of %d mounts", files, len(mounts))
 		}

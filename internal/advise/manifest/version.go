@@ -124,16 +124,17 @@ type Newer struct {
 	Older string // an older spelling that means the same, or ""
 }
 
-// TooNew returns the keys of a manifest that none of the versions knows, in the order of their lines.
+// TooNew returns the keys of a manifest that none of the versions knows, in the order of their lines. They are some of those that
+// [Introduced] knows.
 func TooNew(m *Manifest, v *Versions) []Newer {
 	var all []Newer
 	for _, e := range m.entries {
-		since := introduced(e.key)
+		since := Introduced(e.key)
 		if e.table >= 0 || since == "" || !v.Before(since) || slices.ContainsFunc(all, func(n Newer) bool { return n.Key == e.key }) {
 			continue
 		}
 		n := Newer{Key: e.key, Line: m.line(e.start), Since: since}
-		for _, s := range Successors() {
+		for _, s := range successors {
 			if s.New == e.key && s.convert != nil && (s.Gone == "" || v.Before(s.Gone)) {
 				n.Older = s.Old
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/advise"
@@ -35,6 +36,9 @@ func WhatIf(f *advise.Facts, question string) (advise.Estimate, error) {
 	switch {
 	case f.Manifest == nil:
 		return e, errors.New("the setting of now is in the manifest: name it with --manifest")
+	case slices.Contains(Questions(), e.Key) && f.Gramine.Before(manifest.Introduced(e.Key)):
+		e.Note = fmt.Sprintf("Gramine %s (%s) does not know this key: it needs %s.", f.Gramine, f.Gramine.Source, manifest.Introduced(e.Key))
+		return e, nil
 	case e.Key == keyRPC:
 		err = ifRPC(f, &e)
 	case e.Key == keySize:

@@ -60,7 +60,7 @@ func loadLive(f *advise.Facts, files Files) (warnings []string, err error) {
 	default:
 		m, err := parseManifest(p.Text, p.Manifest, files.Define)
 		if err != nil {
-			return nil, err
+			return []string{fmt.Sprintf("process %s: its settings are not known: %v", p, err)}, nil
 		}
 		f.Manifest, warnings = m, append(warnings, m.Warnings...)
 	}

@@ -62,7 +62,7 @@ func namedVersion(name string) (manifest.Versions, error) {
 		return v, fmt.Errorf("--gramine: %s has no version of Gramine: name graminelibos/__init__.py, the METADATA beside it, or /var/lib/dpkg/status", text.Terminal(text.Short(name, 200)))
 	}
 	if v, err = manifest.ParseVersion(s, fmt.Sprintf("%s:%d", name, line)); err != nil {
-		return v, fmt.Errorf("--gramine: %s:%d: %w", name, line, err)
+		return v, fmt.Errorf("--gramine: %s:%d: %w", text.Terminal(text.Short(name, 200)), line, err)
 	}
 	return v, nil
 }
