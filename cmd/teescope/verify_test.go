@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -100,6 +101,18 @@ func TestAdviseVerifiesAFolder(t *testing.T) {
 		out, _, err := execute(t, "advise", "--verify", format, dir)
 		if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "predictions of ") {
 			t.Errorf("%s: no %q: %v\n%s", format, want, err, out)
+		}
+	}
+	// In a sweep the first value of the plan is the one before, although names of files begin with another one.
+	sweep := t.TempDir()
+	redisRuns(t, filepath.Join(sweep, "rpc=16-1.tsrun"), 8, 68_119, 900, map[string]string{"rpc": "16"})
+	redisRuns(t, filepath.Join(sweep, "rpc=2-1.tsrun"), 8, 43_010, 90_320, map[string]string{"rpc": "2"})
+	for plan, want := range map[string]string{"": "16", "{": "16", `{"settings": [{"name": "x", "values": ["1"]}]}`: "16", `{"settings": [{"name": "rpc", "values": ["2", "16"]}]}`: "2"} {
+		if err := os.WriteFile(filepath.Join(sweep, "sweep.json"), []byte(plan), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := verifyRuns(t, sweep).Baseline; got != want {
+			t.Errorf("%s: %s is the one before, want %s", plan, got, want)
 		}
 	}
 	for args, want := range map[string]string{

@@ -4,15 +4,18 @@ package advise
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/teescope/teescope/internal/advise/verify"
 	"github.com/teescope/teescope/internal/analysis/render"
 	compared "github.com/teescope/teescope/internal/cli/compare"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/compare"
 )
@@ -29,7 +32,8 @@ type Verification struct {
 }
 
 // Verify compares runs before a change with runs after it: two arguments are the files or folders of the two. With one, a
-// folder, the first group of its runs is the one before, and each other group is one after. Groups have the same labels. analyse
+// folder, the first group of its runs is the one before, of a sweep that with the first values, and each other group is one after.
+// Groups have the same labels. analyse
 // returns the findings of a run file.
 func Verify(arguments, workloads []string, analyse func(file string) (verify.Findings, error)) (*Verification, error) {
 	groups, err := groupsOf(arguments, workloads)
@@ -87,7 +91,36 @@ func groupsOf(arguments, workloads []string) ([]*compare.Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(arguments) == 1 {
+		inOrder(sets[0].Groups, arguments[0])
+	}
 	return sets[0].Groups, nil
+}
+
+// maxPlan bounds the plan of a sweep in bytes, as teescope record does.
+const maxPlan = 1 << 20
+
+// inOrder sorts the groups of a sweep as its plan lists the values of its settings, so that the first values are the ones before. Names
+// of files have another order: 16 comes before 2. Without a plan the order of the files stays.
+func inOrder(groups []*compare.Group, folder string) {
+	var plan struct {
+		Settings []struct {
+			Name   string
+			Values []string
+		}
+	}
+	data, err := inputfile.Read(filepath.Join(folder, "sweep.json"), maxPlan)
+	if err != nil || json.Unmarshal(data, &plan) != nil {
+		return
+	}
+	slices.SortStableFunc(groups, func(a, b *compare.Group) int {
+		for _, s := range plan.Settings {
+			if d := slices.Index(s.Values, a.Labels[s.Name]) - slices.Index(s.Values, b.Labels[s.Name]); d != 0 {
+				return d
+			}
+		}
+		return 0
+	})
 }
 
 // JSON writes the verification as JSON.
