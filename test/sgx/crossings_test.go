@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
 // crossings requires as many entries and exits as the machine has executed. A program that is stopped within an OCALL
@@ -139,7 +141,7 @@ func (m moment) bytes(t *testing.T, dir string) {
 // seconds returns the uptime at a moment.
 func (m *machine) seconds(t *testing.T, name string) float64 {
 	t.Helper()
-	return number(t, strings.Fields(string(read(t, filepath.Join(m.dir, "uptime."+name))))[0])
+	return metrictest.Number(t, strings.Fields(string(read(t, filepath.Join(m.dir, "uptime."+name))))[0])
 }
 
 // durations compares the times of calls with known ones. Each OCALL sleeps for 2 ms, each ECALL makes three OCALLs, and
@@ -182,10 +184,7 @@ func (m *machine) durations(t *testing.T) {
 
 // times returns the sum and count of a histogram, and the count below a bound, of one series.
 func (m moment) times(family string, bound float64, labels ...string) (sum float64, n, below uint64) {
-	for _, s := range m.metrics[family].GetMetric() {
-		if !has(s, labels) {
-			continue
-		}
+	for _, s := range metrictest.Matching(m.metrics[family], labels...) {
 		sum, n = s.Histogram.GetSampleSum(), s.Histogram.GetSampleCount()
 		for _, b := range s.Histogram.Bucket {
 			if b.GetUpperBound() <= bound {

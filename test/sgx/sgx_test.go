@@ -12,14 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
 const (
@@ -75,7 +74,7 @@ func (m *machine) at(t *testing.T, name string) moment {
 	t.Helper()
 	at := moment{metrics: exposition(t, filepath.Join(m.dir, "metrics."+name)), stats: statistics(t, filepath.Join(m.dir, "stats."+name))}
 	for _, line := range strings.Fields(string(read(t, filepath.Join(m.dir, "free."+name)))) {
-		at.free = append(at.free, number(t, line))
+		at.free = append(at.free, metrictest.Number(t, line))
 	}
 	return at
 }
@@ -83,12 +82,11 @@ func (m *machine) at(t *testing.T, name string) moment {
 // exposition reads the agent's exposition from a file, which is next to its log.
 func exposition(t *testing.T, path string) map[string]*dto.MetricFamily {
 	t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(read(t, path)))
-	if err != nil || len(families) == 0 {
-		t.Fatalf("reading the exposition %s: %v\n%s", path, err, read(t, filepath.Join(filepath.Dir(path), "agent.log")))
+	text := read(t, path)
+	if len(text) == 0 {
+		t.Fatalf("the exposition %s is empty\n%s", path, read(t, filepath.Join(filepath.Dir(path), "agent.log")))
 	}
-	return families
+	return metrictest.Families(t, text)
 }
 
 // statistics reads the machine's counts from a file.
@@ -97,7 +95,7 @@ func statistics(t *testing.T, path string) map[string]float64 {
 	stats := map[string]float64{}
 	for _, line := range strings.Split(strings.TrimSpace(string(read(t, path))), "\n") {
 		stat, value, _ := strings.Cut(line, " ")
-		stats[stat] = number(t, value)
+		stats[stat] = metrictest.Number(t, value)
 	}
 	return stats
 }
@@ -111,39 +109,10 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-func number(t *testing.T, text string) float64 {
-	t.Helper()
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // sum adds up the samples of a family with the labels given as name, value, ...; n is their number.
 func (m moment) sum(family string, labels ...string) (total float64, n int) {
-	for _, s := range m.metrics[family].GetMetric() {
-		if !has(s, labels) {
-			continue
-		}
-		total += s.GetCounter().GetValue() + s.GetGauge().GetValue() + float64(s.GetHistogram().GetSampleCount())
-		n++
-	}
-	return total, n
-}
-
-// has reports whether a sample has the labels given as name, value, ...
-func has(s *dto.Metric, labels []string) bool {
-	have := map[string]string{}
-	for _, l := range s.Label {
-		have[l.GetName()] = l.GetValue()
-	}
-	for i := 0; i < len(labels); i += 2 {
-		if have[labels[i]] != labels[i+1] {
-			return false
-		}
-	}
-	return true
+	all := metrictest.Matching(m.metrics[family], labels...)
+	return metrictest.Sum(all), len(all)
 }
 
 // want compares a sum with a value. A missing sample is not zero.

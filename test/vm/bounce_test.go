@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
 // bounces are the figures of one phase. All except the first five come from other sources than the agent.
@@ -70,15 +72,15 @@ func (r report) phase(t *testing.T, name string) bounces {
 		mappings: sum(f, "teescope_bounce_mappings_total"),
 		failures: sum(f, "teescope_bounce_failures_total"),
 		workload: sum(f, "teescope_workload_bounce_bytes_total", "workload", "reader", "class", "storage"),
-		got:      number(t, r[name+" read"]),
-		requests: number(t, strings.Fields(r[name+" stat"])[0]),
-		seconds:  number(t, strings.Fields(r[name+" stat"])[3]) / 1e3,
+		got:      metrictest.Number(t, r[name+" read"]),
+		requests: metrictest.Number(t, strings.Fields(r[name+" stat"])[0]),
+		seconds:  metrictest.Number(t, strings.Fields(r[name+" stat"])[3]) / 1e3,
 		blocks:   blocksOf(f),
-		used:     number(t, r[name+" used"]),
+		used:     metrictest.Number(t, r[name+" used"]),
 	}
 	for _, line := range histogramLine.FindAllStringSubmatch(r[name+" hist"], -1) {
-		b.events += number(t, line[1])
-		b.size += number(t, line[2])
+		b.events += metrictest.Number(t, line[1])
+		b.size += metrictest.Number(t, line[2])
 	}
 	if got := sum(f, "teescope_bounce_pool_used_bytes"); got != b.used*2048 {
 		t.Errorf("%s: %v bytes of the pool are in use, want those of %v slots", name, got, b.used)

@@ -4,7 +4,11 @@
 
 package vm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
+)
 
 // fired is how often the guest's module has called each of its functions once (the guest's scenario).
 const fired = 10
@@ -13,7 +17,7 @@ const fired = 10
 func confidentialMachine(t *testing.T, r report) {
 	t.Helper()
 	before, after := r.exposition(t, "ordinary"), r.exposition(t, "confidential")
-	took := number(t, r["fired"])
+	took := metrictest.Number(t, r["fired"])
 	for _, tt := range []struct {
 		family string
 		labels []string

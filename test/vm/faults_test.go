@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
 // These machines have faults that the test machine itself must not have.
@@ -51,7 +53,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 // exactly compares the counted calls of the steady program with those that it made.
 func exactly(t *testing.T, r report, families map[string]*dto.MetricFamily) {
 	t.Helper()
-	if made, counted := number(t, r["made"]), sum(families, "teescope_syscalls_total", "workload", "steady"); made < 1000 || counted != made {
+	if made, counted := metrictest.Number(t, r["made"]), sum(families, "teescope_syscalls_total", "workload", "steady"); made < 1000 || counted != made {
 		t.Errorf("%v calls were counted of %v", counted, made)
 	}
 }
@@ -70,7 +72,7 @@ func steadily(t *testing.T, r report, name string) {
 func plausible(t *testing.T, r report, families map[string]*dto.MetricFamily, cpus int) {
 	t.Helper()
 	up, _, _ := strings.Cut(r["uptime"], " ")
-	if used, most := sum(families, "teescope_cpu_seconds_total"), float64(cpus)*number(t, up); used <= 0 || used > most {
+	if used, most := sum(families, "teescope_cpu_seconds_total"), float64(cpus)*metrictest.Number(t, up); used <= 0 || used > most {
 		t.Errorf("%v s of CPU time were used of %v", used, most)
 	}
 }
@@ -101,7 +103,7 @@ func clockIsSet(t *testing.T, r report) {
 }
 
 func suspended(t *testing.T, r report) {
-	if slept := number(t, r["slept"]); slept < 5 {
+	if slept := metrictest.Number(t, r["slept"]); slept < 5 {
 		t.Fatalf("the machine slept for %v s", slept)
 	}
 	steadily(t, r, "rate before")
@@ -163,7 +165,7 @@ func sameCPUs(t *testing.T, r report, name string, families map[string]*dto.Metr
 		listed++
 		cpu := strings.TrimPrefix(fields[0], "cpu")
 		for i, mode := range []string{"user", "nice", "system", "idle"} {
-			want, got := number(t, fields[i+1])/100, sum(families, "node_cpu_seconds_total", "cpu", cpu, "mode", mode)
+			want, got := metrictest.Number(t, fields[i+1])/100, sum(families, "node_cpu_seconds_total", "cpu", cpu, "mode", mode)
 			// The value may have grown since. Idle time that decreased by less than three seconds is held.
 			if got < want || got > want+3 {
 				t.Errorf("%s: CPU %s was %v s in mode %s, /proc/stat says %v", name, cpu, got, mode, want)
@@ -179,11 +181,11 @@ func sameCPUs(t *testing.T, r report, name string, families map[string]*dto.Metr
 func (r report) field(t *testing.T, file, name string) float64 {
 	t.Helper()
 	if name == "" {
-		return number(t, strings.Fields(r[file])[0])
+		return metrictest.Number(t, strings.Fields(r[file])[0])
 	}
 	for line := range strings.Lines(r[file]) {
 		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == name {
-			return number(t, fields[1])
+			return metrictest.Number(t, fields[1])
 		}
 	}
 	t.Fatalf("%s has no %s:\n%s", file, name, r[file])

@@ -14,16 +14,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 	"github.com/teescope/teescope/testbed/machine"
 )
 
@@ -164,12 +162,7 @@ func sections(out string) report {
 // exposition parses a section.
 func (r report) exposition(t *testing.T, name string) map[string]*dto.MetricFamily {
 	t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(r[name] + "\n"))
-	if err != nil || len(families) == 0 {
-		t.Fatalf("reading the guest's %s: %d families, %v", name, len(families), err)
-	}
-	return families
+	return metrictest.Families(t, []byte(r[name]+"\n"))
 }
 
 // answer returns the result of a query, or NaN without one.
@@ -184,33 +177,10 @@ func (r report) answer(t *testing.T, name string) float64 {
 	if len(answer.Data.Result) != 1 {
 		return math.NaN()
 	}
-	return number(t, fmt.Sprint(answer.Data.Result[0].Value[1]))
-}
-
-func number(t *testing.T, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return metrictest.Number(t, fmt.Sprint(answer.Data.Result[0].Value[1]))
 }
 
 // sum adds up the samples of a family with these labels.
 func sum(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
-	total := 0.0
-next:
-	for _, m := range families[name].GetMetric() {
-		have := map[string]string{}
-		for _, l := range m.Label {
-			have[l.GetName()] = l.GetValue()
-		}
-		for i := 0; i < len(labels); i += 2 {
-			if have[labels[i]] != labels[i+1] {
-				continue next
-			}
-		}
-		total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-	}
-	return total
+	return metrictest.Sum(metrictest.Matching(families[name], labels...))
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
 // preempted makes the kernel preempt threads that run in it, and with them eBPF programs.
@@ -198,14 +200,14 @@ func waitsOfSchedstat(t *testing.T, text string, families map[string]*dto.Metric
 // with more CPUs than the host.
 func profiled(t *testing.T, r report, cpus int) {
 	t.Helper()
-	used := number(t, r["used by the spinner"])
+	used := metrictest.Number(t, r["used by the spinner"])
 	all, inSpin := 0.0, 0.0
 	for line := range strings.Lines(r["profile"]) {
 		end := strings.LastIndexByte(line, ' ') // names of functions may contain spaces
 		if end < 0 {
 			t.Fatalf("%q is no folded stack", line)
 		}
-		stack, seconds := line[:end], number(t, line[end:])/1e9
+		stack, seconds := line[:end], metrictest.Number(t, line[end:])/1e9
 		all += seconds
 		if strings.Contains(stack, ";main.spin") {
 			inSpin += seconds

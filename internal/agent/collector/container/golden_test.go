@@ -3,7 +3,6 @@
 package container
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
@@ -71,31 +69,14 @@ func fake(root string) *Collector {
 	return c
 }
 
-type emitter func(chan<- prometheus.Metric)
-
-func (emitter) Describe(chan<- *prometheus.Desc)      {}
-func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
-
 // exposition returns the text of one scrape in the format for Prometheus. A duplicate series is an error.
 func exposition(t testing.TB, c *Collector) []byte {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
-		if err := c.Collect(t.Context(), func(m prometheus.Metric) { ch <- m }); err != nil {
+	return metrictest.Text(t, func(emit func(prometheus.Metric)) {
+		if err := c.Collect(t.Context(), emit); err != nil {
 			t.Error(err)
 		}
-	}))
-	gathered, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	for _, family := range gathered {
-		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out.Bytes()
+	})
 }
 
 // The expositions of the machines in testdata equal the golden files. Rewrite these with:

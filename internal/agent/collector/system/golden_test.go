@@ -3,7 +3,6 @@
 package system
 
 import (
-	"bytes"
 	"flag"
 	"log/slog"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -127,24 +125,7 @@ func TestGoldenExposition(t *testing.T) {
 	metrictest.Golden(t, golden, got, *update)
 }
 
-type emitter func(chan<- prometheus.Metric)
-
-func (emitter) Describe(chan<- *prometheus.Desc)      {}
-func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
-
 func exposition(t *testing.T, c *Collector) []byte {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) { c.emit(func(m prometheus.Metric) { ch <- m }) }))
-	gathered, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	for _, family := range gathered {
-		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out.Bytes()
+	return metrictest.Text(t, func(emit func(prometheus.Metric)) { c.emit(emit) })
 }

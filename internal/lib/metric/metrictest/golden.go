@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrictest compares an exposition with its golden file and runs Prometheus' linter. It is for tests only.
+// Package metrictest makes and reads expositions, compares them with golden files and runs Prometheus' linter. It is for
+// tests only.
 package metrictest
 
 import (

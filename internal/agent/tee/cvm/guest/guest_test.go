@@ -4,7 +4,6 @@ package guest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -143,29 +141,12 @@ func TestAFailedStartIsReported(t *testing.T) {
 // told returns what a backend emits, as text.
 func told(t *testing.T, b *Backend) string {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
-		if err := b.Collect(context.Background(), func(m prometheus.Metric) { ch <- m }); err != nil {
+	return string(metrictest.Text(t, func(emit func(prometheus.Metric)) {
+		if err := b.Collect(t.Context(), emit); err != nil {
 			t.Error(err)
 		}
 	}))
-	gathered, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	for _, family := range gathered {
-		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out.String()
 }
-
-type emitter func(ch chan<- prometheus.Metric)
-
-func (emitter) Describe(chan<- *prometheus.Desc)      {}
-func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
 
 // table and queue are fakes of the maps of keys and of free numbers. queue records the freed numbers.
 type table struct{}

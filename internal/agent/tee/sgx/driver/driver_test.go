@@ -3,7 +3,6 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -148,23 +146,11 @@ func (k *fake) backend(workloads int) *Backend {
 // told returns what a backend emits, as text.
 func told(t *testing.T, b *Backend) string {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
-		if err := b.Collect(context.Background(), func(m prometheus.Metric) { ch <- m }); err != nil {
+	return string(metrictest.Text(t, func(emit func(prometheus.Metric)) {
+		if err := b.Collect(t.Context(), emit); err != nil {
 			t.Error(err)
 		}
 	}))
-	gathered, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	for _, family := range gathered {
-		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out.String()
 }
 
 // someMachine has two enclaves of a unit's two programs, one of them found at the start, a third one of another

@@ -3,8 +3,6 @@
 package driver
 
 import (
-	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -14,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
@@ -32,31 +29,12 @@ func reader(r tee.Roots) *Backend {
 	return New(Options{Roots: r, MaxWorkloads: 8, Log: slog.New(slog.DiscardHandler)})
 }
 
-type emitter func(chan<- prometheus.Metric)
-
-func (emitter) Describe(chan<- *prometheus.Desc)      {}
-func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
-
 // exposition returns what a machine's backend emits, as text, and its error. It fails if anything is emitted
 // twice.
-func exposition(t *testing.T, r tee.Roots) (string, error) {
+func exposition(t *testing.T, r tee.Roots) (text string, failed error) {
 	t.Helper()
-	var failed error
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
-		failed = reader(r).Collect(context.Background(), func(m prometheus.Metric) { ch <- m })
-	}))
-	gathered, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	for _, family := range gathered {
-		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out.String(), failed
+	text = string(metrictest.Text(t, func(emit func(prometheus.Metric)) { failed = reader(r).Collect(t.Context(), emit) }))
+	return text, failed
 }
 
 // Each directory of testdata is a machine. Write the expositions again with: go test ./internal/agent/tee/sgx/driver -update
