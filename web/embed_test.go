@@ -31,6 +31,17 @@ func TestIndexRefersOnlyToEmbeddedFiles(t *testing.T) {
 	}
 }
 
+// TestNamesHaveNoHash keeps the names of files when their content changes, so that a change of the page is one diff. The server
+// tells versions apart by ETag.
+func TestNamesHaveNoHash(t *testing.T) {
+	plain := regexp.MustCompile(`^(assets/|report/)?[A-Za-z]+\.(js|css|svg|html)$`)
+	walk(t, func(name string, _ []byte) {
+		if !plain.MatchString(name) {
+			t.Errorf("%s is not a plain name", name)
+		}
+	})
+}
+
 // TestPageNamesNoOtherHost holds the page to working offline. Namespaces are
 // names, not addresses.
 func TestPageNamesNoOtherHost(t *testing.T) {

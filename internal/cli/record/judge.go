@@ -21,7 +21,7 @@ import (
 const (
 	// fewSamples is the number of samples of a run below which its course is not known.
 	fewSamples = 5
-	// minSteady is the number of intervals below which no change of the rate is looked for: stat.ChangePoints needs 8 for
+	// minSteady is the number of intervals below which no change of the rate is looked for: stat.changePoints needs 8 for
 	// each level, and two levels and a change within the steady part are three.
 	minSteady = 24
 	// wide is the half width of the interval of a sampled count, relative to it, from which it is noted.

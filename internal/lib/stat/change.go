@@ -28,14 +28,14 @@ type Thresholds struct {
 // Association of Institutional Research, 2006) call a large effect. The ratio is proposed.
 func DefaultThresholds() Thresholds { return Thresholds{Alpha: 0.05, Delta: 0.474, Ratio: 1.25} }
 
-// Changes finds the changes of level of a series ([ChangePoints]). It keeps those that have a minimum size and that a
+// Changes finds the changes of level of a series ([changePoints]). It keeps those that have a minimum size and that a
 // Mann-Whitney test of the segments on both sides confirms. Points that are not confirmed are removed, the one with the
 // greatest P first. The others are then tested again with the longer segments.
 //
 // The place of a change was chosen because it separates the values best. So P is multiplied by the number of possible
 // places (Bonferroni). The test assumes independent values, so its variance is multiplied for their autocorrelation.
 func Changes(x []float64, limits Thresholds) []Change {
-	points := ChangePoints(x)
+	points := changePoints(x)
 	from := max(0, len(x)-MaxChangePoints)
 	for len(points) > 0 {
 		p := confirm(x[from:], points, from)
@@ -115,10 +115,10 @@ func sized(x []float64, points []int, from int, p []float64, limits Thresholds) 
 	var changes []Change
 	for i, at := range points {
 		before, after := parts[i], parts[i+1]
-		c := Change{At: at, P: p[i], Delta: CliffDelta(before, after, 0.95)}
+		c := Change{At: at, P: p[i], Delta: cliffDelta(before, after, 0.95)}
 		c.Before, c.After = SerialMedianInterval(before, 0.95), SerialMedianInterval(after, 0.95)
 		if math.Abs(c.Delta.Value) >= limits.Delta && apart(c.Before.Value, c.After.Value, limits.Ratio) {
-			c.Ratio, c.Shift = RatioOfMedians(before, after, 0.95), shift(c, before, after, rho)
+			c.Ratio, c.Shift = ratioOfMedians(before, after, 0.95), shift(c, before, after, rho)
 			changes = append(changes, c)
 		}
 	}

@@ -51,7 +51,7 @@ func TestIntervalsOfDependentValues(t *testing.T) {
 					for j := range x {
 						x[j], y[j] = math.Exp(0.3*x[j]), 2*math.Exp(0.3*y[j])
 					}
-					if r := RatioOfMedians(x, y, 0.95); r.Low <= 2 && 2 <= r.High {
+					if r := ratioOfMedians(x, y, 0.95); r.Low <= 2 && 2 <= r.High {
 						ratio++
 					}
 				}

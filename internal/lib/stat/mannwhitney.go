@@ -127,10 +127,10 @@ func normalP(u float64, n1, n2 int, ranks []int, inflation float64) float64 {
 	return math.Min(1, math.Erfc(distance/math.Sqrt(2*variance)))
 }
 
-// CliffDelta is the probability that a value of after is greater than one of before, minus the probability of the
+// cliffDelta is the probability that a value of after is greater than one of before, minus the probability of the
 // opposite. It is from -1 to 1, and 0 when neither is greater. The interval is Feng and Cliff's asymmetric one (Journal
 // of Modern Applied Statistical Methods 3(2), 2004), which needs two values in each sample. N counts both.
-func CliffDelta(before, after []float64, level float64) Interval {
+func cliffDelta(before, after []float64, level float64) Interval {
 	x, y := Sorted(before), Sorted(after)
 	out := unknown(level, len(x)+len(y))
 	if len(x) == 0 || len(y) == 0 {

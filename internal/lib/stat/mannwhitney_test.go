@@ -91,11 +91,11 @@ func TestCliffDeltaPublished(t *testing.T) {
 	// Hogarty and Kromrey, 1999; R package effsize, example of cliff.delta: -0.25, from -0.7265846 to 0.3890062.
 	treatment := []float64{10, 10, 20, 20, 20, 30, 30, 30, 40, 50}
 	control := []float64{10, 20, 30, 40, 40, 50}
-	d := CliffDelta(control, treatment, 0.95)
+	d := cliffDelta(control, treatment, 0.95)
 	near(t, "delta", d.Value, -0.25, 1e-12)
 	near(t, "low", d.Low, -0.7265846, 5e-8)
 	near(t, "high", d.High, 0.3890062, 5e-8)
-	d = CliffDelta([]float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 0.95)
+	d = cliffDelta([]float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 0.95)
 	if d.Value != 1 || d.High != 1 || d.Low > 0.6 {
 		t.Errorf("four against four without an overlap are %+v: the interval is too narrow", d)
 	}
@@ -131,10 +131,10 @@ func TestIntervalsCover(t *testing.T) {
 		{"median of 15", math.Ln2, 0.94, 1, func(r *rand.Rand) Interval { return MedianInterval(exponential(r, 15, 1), 0.95) }},
 		{"median of 200", math.Ln2, 0.94, 0.98, func(r *rand.Rand) Interval { return MedianInterval(exponential(r, 200, 1), 0.95) }},
 		{"ratio of medians of 25", 3, 0.92, 0.99, func(r *rand.Rand) Interval {
-			return RatioOfMedians(exponential(r, 25, 1), exponential(r, 25, 3), 0.95)
+			return ratioOfMedians(exponential(r, 25, 1), exponential(r, 25, 3), 0.95)
 		}},
 		{"Cliff's delta of 20", overlap, 0.92, 0.98, func(r *rand.Rand) Interval {
-			return CliffDelta(normals(r, 20, 0), normals(r, 20, 1), 0.95)
+			return cliffDelta(normals(r, 20, 0), normals(r, 20, 1), 0.95)
 		}},
 		{"Spearman of 25", 6 / math.Pi * math.Asin(0.6/2), 0.92, 0.98, func(r *rand.Rand) Interval {
 			x, y := normals(r, 25, 0), normals(r, 25, 0)

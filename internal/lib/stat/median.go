@@ -11,8 +11,8 @@ const (
 	consistentMean = 1.2533141373155003 // √(π/2)
 )
 
-// MAD returns the median absolute deviation from the median, without scaling.
-func MAD(x []float64) float64 {
+// mad returns the median absolute deviation from the median, without scaling.
+func mad(x []float64) float64 {
 	m := Median(x)
 	d := finite(x)
 	for i, v := range d {
@@ -21,11 +21,11 @@ func MAD(x []float64) float64 {
 	return Median(d)
 }
 
-// Spread estimates the standard deviation robustly against outliers. It is the scaled [MAD], or the scaled mean
+// Spread estimates the standard deviation robustly against outliers. It is the scaled [mad], or the scaled mean
 // absolute deviation where more than half of the values are equal (Iglewicz and Hoaglin, "How to Detect and Handle
 // Outliers", ASQC 1993). It is zero when all are equal and NaN without values.
 func Spread(x []float64) float64 {
-	if s := consistent * MAD(x); s != 0 {
+	if s := consistent * mad(x); s != 0 {
 		return s
 	}
 	m, sum := Median(x), 0.0
@@ -126,10 +126,10 @@ func binomialTail(n int, alpha float64) (k int, probability float64) {
 	return n / 2, probability
 }
 
-// RatioOfMedians estimates the median of after divided by that of before, both in the order of time. The interval follows
+// ratioOfMedians estimates the median of after divided by that of before, both in the order of time. The interval follows
 // from those of the two medians by the method of variance estimates recovery, on logarithms: Zou and Donner, Statistics
 // in Medicine 27, 2008. It is unknown when the median of before is not positive.
-func RatioOfMedians(before, after []float64, level float64) Interval {
+func ratioOfMedians(before, after []float64, level float64) Interval {
 	b, a := SerialMedianInterval(before, level), SerialMedianInterval(after, level)
 	out := unknown(level, b.N+a.N)
 	if b.N == 0 || a.N == 0 || b.Value <= 0 {

@@ -11,11 +11,11 @@ import (
 // thousand, with a margin.
 const minSegment = 8
 
-// MaxChangePoints is how many values [ChangePoints] uses, the newest ones. Without changes the computing time grows
+// MaxChangePoints is how many values [changePoints] uses, the newest ones. Without changes the computing time grows
 // with the square of their number.
 const MaxChangePoints = 4096
 
-// ChangePoints finds where the level of a series changes. It returns the indices of the values that begin a segment,
+// changePoints finds where the level of a series changes. It returns the indices of the values that begin a segment,
 // except the first, in ascending order. Each segment has at least 8 values.
 //
 // It is PELT, the exact optimum of the sum of squares within segments plus a penalty for each change: Killick,
@@ -24,7 +24,7 @@ const MaxChangePoints = 4096
 // Société Française de Statistique 156(4), 2015). The penalty is 3 ln(n) times the variance within segments: the main
 // term of the modified BIC of Zhang and Siegmund, Biometrics 63, 2007. It returns too many points when values depend on
 // previous ones. [Changes] tests them.
-func ChangePoints(x []float64) []int {
+func changePoints(x []float64) []int {
 	values, index := observed(x)
 	if len(values) < 2*minSegment {
 		return nil

@@ -12,8 +12,8 @@ import (
 func TestNile(t *testing.T) {
 	// The level of the Nile fell after 1898, the 28th value, with the dam at Aswan: Cobb, Biometrika 65, 1978;
 	// Zeileis, Kleiber, Krämer and Hornik, Computational Statistics & Data Analysis 44, 2003.
-	if got := ChangePoints(nile()); !slices.Equal(got, []int{28}) {
-		t.Fatalf("ChangePoints(Nile) = %v, want 28", got)
+	if got := changePoints(nile()); !slices.Equal(got, []int{28}) {
+		t.Fatalf("changePoints(Nile) = %v, want 28", got)
 	}
 	changes := Changes(nile(), DefaultThresholds())
 	if len(changes) != 1 {
@@ -136,7 +136,7 @@ func TestNoiseHasNoChanges(t *testing.T) {
 		found, confirmed := 0, 0
 		for range times {
 			x := noise.make(random, 60)
-			if len(ChangePoints(x)) > 0 {
+			if len(changePoints(x)) > 0 {
 				found++
 			}
 			if len(Changes(x, limits)) > 0 {

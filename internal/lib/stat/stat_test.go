@@ -89,7 +89,7 @@ func TestBoxHolds(t *testing.T) {
 func TestSpread(t *testing.T) {
 	// R: mad(c(1,2,3,4,100)) is 1.482602.
 	near(t, "Spread", Spread([]float64{1, 2, 3, 4, 100}), 1.482602, 5e-7)
-	near(t, "MAD", MAD([]float64{1, 2, 3, 4, 100}), 1, 0)
+	near(t, "MAD", mad([]float64{1, 2, 3, 4, 100}), 1, 0)
 }
 
 func TestFurther(t *testing.T) {
@@ -202,8 +202,8 @@ func TestNothingPanics(t *testing.T) {
 		}
 		for other, y := range odd() {
 			what := name + " and " + other
-			check(what, RatioOfMedians(x, y, 0.95))
-			check(what, CliffDelta(x, y, 0.95))
+			check(what, ratioOfMedians(x, y, 0.95))
+			check(what, cliffDelta(x, y, 0.95))
 			check(what, Spearman(x, y, 0.95).Rho)
 			if c := MannWhitney(x, y); c.P < 0 || c.P > 1 || math.IsNaN(c.P) != (c.N1 == 0 || c.N2 == 0) {
 				t.Errorf("%s: %+v", what, c)

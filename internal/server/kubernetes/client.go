@@ -50,11 +50,11 @@ type Client struct {
 	http      *http.Client
 }
 
-// Connect returns the client of a pod, as [InCluster] does. Credentials that cannot be read are read again until they can or
+// Connect returns the client of a pod, as [inCluster] does. Credentials that cannot be read are read again until they can or
 // ctx ends, and then it returns nil. Failed is told why. Outside a pod it returns [ErrOutside] at once.
 func Connect(ctx context.Context, getenv func(string) string, dir string, failed func(error)) (*Client, error) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		client, err := InCluster(getenv, dir)
+		client, err := inCluster(getenv, dir)
 		if err == nil || errors.Is(err, ErrOutside) {
 			return client, err
 		}
@@ -67,8 +67,8 @@ func Connect(ctx context.Context, getenv func(string) string, dir string, failed
 	}
 }
 
-// InCluster returns the client of a pod. Getenv is os.Getenv, and dir is [AccountDir], except in tests.
-func InCluster(getenv func(string) string, dir string) (*Client, error) {
+// inCluster returns the client of a pod. Getenv is os.Getenv, and dir is [AccountDir], except in tests.
+func inCluster(getenv func(string) string, dir string) (*Client, error) {
 	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
 		return nil, ErrOutside

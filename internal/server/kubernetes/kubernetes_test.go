@@ -47,7 +47,7 @@ func newAPI(t *testing.T) (*api, *Client) {
 		t.Fatal(err)
 	}
 	env := map[string]string{"KUBERNETES_SERVICE_HOST": u.Hostname(), "KUBERNETES_SERVICE_PORT": u.Port()}
-	c, err := InCluster(func(name string) string { return env[name] }, dir)
+	c, err := inCluster(func(name string) string { return env[name] }, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,10 +256,10 @@ func TestLargeObjects(t *testing.T) {
 }
 
 func TestOutsideOfACluster(t *testing.T) {
-	if _, err := InCluster(func(string) string { return "" }, t.TempDir()); !errors.Is(err, ErrOutside) {
+	if _, err := inCluster(func(string) string { return "" }, t.TempDir()); !errors.Is(err, ErrOutside) {
 		t.Errorf("%v", err)
 	}
-	if _, err := InCluster(func(string) string { return "1" }, t.TempDir()); err == nil || !strings.Contains(err.Error(), "automountServiceAccountToken") {
+	if _, err := inCluster(func(string) string { return "1" }, t.TempDir()); err == nil || !strings.Contains(err.Error(), "automountServiceAccountToken") {
 		t.Errorf("%v", err)
 	}
 }
