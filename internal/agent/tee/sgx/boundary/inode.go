@@ -3,18 +3,20 @@
 package boundary
 
 import (
-	"errors"
+	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // errNoInode means that the kernel could not look at the mapping, because another thread changes the mappings of this
 // process.
-var errNoInode = errors.New("the inode of the mapping is not known")
+var errNoInode = fmt.Errorf("the inode of the mapping is not known: %w", reader.ErrStuck)
 
 // inodes returns a function that asks the kernel for the inode that is mapped at an address of this process. It is nil if
-// the kernel cannot tell (before 5.17).
+// the kernel cannot tell (before 5.17). Then no file is identified by it. Otherwise each is.
 func inodes(o *bpf.Object) (func(address uint64) (uint64, error), error) {
 	mapped, err := bpf.View[uint64](o, "mapped_at")
 	if err != nil {
@@ -25,19 +27,23 @@ func inodes(o *bpf.Object) (func(address uint64) (uint64, error), error) {
 		return nil, nil //nolint:nilerr // an older kernel shows the inode in the mappings
 	}
 	var mu sync.Mutex
-	return func(address uint64) (uint64, error) {
+	ask := func(address uint64) (uint64, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		const tries = 10
 		for range tries {
 			mapped[0], mapped[1] = address, 0
 			if err := call(); err != nil {
-				return 0, err
+				return 0, fmt.Errorf("%w: %w", errNoInode, err)
 			}
 			if mapped[1] != 0 {
 				return mapped[1], nil
 			}
 		}
 		return 0, errNoInode
-	}, nil
+	}
+	if _, err := ask(uint64(reflect.ValueOf(inodes).Pointer())); err != nil { // this function is in the file of this program
+		return nil, nil //nolint:nilerr // as above
+	}
+	return ask, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
@@ -151,8 +152,8 @@ func (b *Breakpoints) Observe(p *process.Process) error {
 		return nil
 	}
 	t, err := b.treeOf(p)
-	if errors.Is(err, errLater) {
-		return nil
+	if errors.Is(err, errLater) || reader.Unanswered(err) {
+		return nil // the next scan tries again
 	}
 	s = b.state(p.TGID)
 	if b.file != nil {

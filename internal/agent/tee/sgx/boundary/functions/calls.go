@@ -47,7 +47,8 @@ func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight
 		f.Processes.Now().Sub(p.Since) < process.NameWait {
 		return false // its names are not known yet
 	}
-	if p == nil {
+	ended := p == nil && !f.Processes.Runs(key.TGID) // else there is no place for it, or it does not answer
+	if ended {
 		// It ended after the counter was read, perhaps after further calls.
 		if err := f.Object.Map("calls").Lookup(key, &n); err != nil {
 			f.Log.Debug("reading the last calls of a process", "pid", key.TGID, "error", err)
@@ -55,7 +56,7 @@ func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight
 	}
 	f.count(p, key, s, float64(n-f.counted[key])*w)
 	f.counted[key] = n
-	return p == nil
+	return ended
 }
 
 // forgetCalls removes counters that are no longer read.

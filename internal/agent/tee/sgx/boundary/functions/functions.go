@@ -200,17 +200,15 @@ func (f *Functions) Measures(p *process.Process) bool {
 	return false
 }
 
-// Forget forgets a process that has ended, after its counts were read.
+// Forget forgets a process that has ended, after its counts were read. The counters of one that runs another program now are
+// not removed, because it may count at this moment.
 func (f *Functions) Forget(p *process.Process) error {
-	var calls []callKey
-	for key := range f.counted {
-		if key.TGID == p.TGID {
-			calls = append(calls, key)
-		}
+	var errs []error
+	if !f.Processes.Runs(p.TGID) {
+		errs = append(errs, forgetCounters(f, p.TGID))
 	}
-	errs := []error{f.forgetCalls(calls)}
 	if f.timer != nil {
-		errs = append(errs, f.timer.forget(p.TGID), forgetPairs(f, p.TGID), f.tenants.leave(p.TGID))
+		errs = append(errs, f.remove("watched", p.TGID), forgetPairs(f, p.TGID), f.tenants.leave(p.TGID))
 	}
 	if s := f.processes[p.TGID]; s != nil {
 		for address := range s.tables {
@@ -221,7 +219,44 @@ func (f *Functions) Forget(p *process.Process) error {
 	return errors.Join(errs...)
 }
 
-// Tidy ends the timing of files that no watched process has, and counts the places of owners.
+// forgetCounters removes the counters of a process that has ended, after they were read.
+func forgetCounters(f *Functions, tgid uint32) error {
+	var calls []callKey
+	for key := range f.counted {
+		if key.TGID == tgid {
+			calls = append(calls, key)
+		}
+	}
+	err := f.forgetCalls(calls)
+	if f.timer != nil {
+		err = errors.Join(err, f.timer.forget(tgid))
+	}
+	return err
+}
+
+// forgetUnknown removes the counters of processes that have ended and that no scan knew at their end, if everything of them was
+// read. Read removes the others.
+func forgetUnknown(f *Functions) error {
+	whole := map[uint32]bool{}
+	for key, counted := range f.counted {
+		if _, looked := whole[key.TGID]; !looked {
+			whole[key.TGID] = f.Processes.Known(key.TGID) == nil && !f.Processes.Runs(key.TGID)
+		}
+		var n uint64
+		if whole[key.TGID] && f.Object.Map("calls").Lookup(key, &n) == nil {
+			whole[key.TGID] = n == counted
+		}
+	}
+	var errs []error
+	for tgid, is := range whole {
+		if is && (f.timer == nil || f.timer.whole(tgid)) {
+			errs = append(errs, forgetCounters(f, tgid))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Tidy ends the timing of files that no watched process has, removes what was counted of unknown processes, and counts the places of owners.
 func (f *Functions) Tidy() error {
 	watched := map[*window.File]bool{}
 	for p := range f.Processes.All() {
@@ -229,7 +264,7 @@ func (f *Functions) Tidy() error {
 			watched[file] = watched[file] || p.Timed()
 		}
 	}
-	var errs []error
+	errs := []error{forgetUnknown(f)}
 	for of, file := range f.files {
 		if of.Timed && !watched[of] {
 			errs = append(errs, file.untime())

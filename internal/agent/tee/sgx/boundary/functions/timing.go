@@ -54,7 +54,8 @@ func (t *timer) take(key callKey, d *duration, ending *window.File, weight float
 		return false
 	}
 	p := t.functions.Processes.Get(key.TGID)
-	if p == nil {
+	ended := p == nil && !t.functions.Processes.Runs(key.TGID)
+	if ended {
 		// It ended after its durations were read, perhaps after further calls.
 		if err := t.functions.Object.Map("durations").Lookup(key, d); err != nil {
 			t.functions.Log.Debug("reading the last durations of a process", "pid", key.TGID, "error", err)
@@ -67,7 +68,7 @@ func (t *timer) take(key callKey, d *duration, ending *window.File, weight float
 		to.Seconds += float64(d.SumNS-seen.SumNS) / 1e9 * w
 	}
 	t.timed[key] = *d
-	return p == nil
+	return ended
 }
 
 // sumOf returns the histogram of a site's calls.
@@ -83,6 +84,17 @@ func (t *timer) sumOf(p *process.Process, key callKey, s *site) *count.Times {
 	return count.TimesOf(t.functions.Processes.Owner(p), s.added, family, t.functions.label(p, key, s), s.source())
 }
 
+// whole reports whether all durations of a process were read.
+func (t *timer) whole(tgid uint32) bool {
+	for key, seen := range t.timed {
+		var d duration
+		if key.TGID == tgid && t.functions.Object.Map("durations").Lookup(key, &d) == nil && d != seen {
+			return false
+		}
+	}
+	return true
+}
+
 // forget removes the durations of a process that has ended, after they were read.
 func (t *timer) forget(tgid uint32) error {
 	var keys []callKey
@@ -91,7 +103,7 @@ func (t *timer) forget(tgid uint32) error {
 			keys = append(keys, key)
 		}
 	}
-	return errors.Join(t.functions.remove("watched", tgid), t.forgetDurations(keys))
+	return t.forgetDurations(keys)
 }
 
 func (t *timer) forgetDurations(keys []callKey) error {

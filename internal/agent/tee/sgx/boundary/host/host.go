@@ -22,7 +22,7 @@ type Processes struct {
 	Proc  hostfs.Root
 	Reads *reader.Pool
 	// Inode returns a number of the inode that is mapped at an address of this process: of the file below an overlay. It is
-	// nil on kernels that cannot tell.
+	// nil on kernels that cannot tell. An error means that the kernel may tell it later (reader.Unanswered).
 	Inode func(address uint64) (uint64, error)
 	// Pods completes the identity of a workload in a pod. It may be nil. A process that is found before the name of its pod is
 	// known keeps the UID. This is rare, because a pod has a name before it has a process.

@@ -94,9 +94,11 @@ func (h Processes) identify(fd int, found located, mapped hostfs.FileID) (hostfs
 			}
 		}
 		if h.Inode != nil {
-			if inode, err := h.Inode(address); err == nil {
-				return hostfs.FileID{Device: ofKernel, Inode: inode}, nil
+			inode, err := h.Inode(address)
+			if err != nil { // not the other identity, by which the file would be probed twice
+				return hostfs.FileID{}, err
 			}
+			return hostfs.FileID{Device: ofKernel, Inode: inode}, nil
 		}
 	}
 	if found.overlay { // up to Linux 6.7 mappings show the inode below

@@ -127,10 +127,10 @@ func (t *Table) Add(tgid uint32, id workload.Identity, p Process) *Process {
 	return &p
 }
 
-// Runs reports whether a process exists, known or not.
+// Runs reports whether a process exists, known or not. It reads no file that the process can block.
 func (t *Table) Runs(tgid uint32) bool {
-	_, err := t.Host.Program(tgid)
-	return !errors.Is(err, host.ErrEnded)
+	stat, err := t.Host.Of(tgid).Stat()
+	return err == nil && !stat.Ended()
 }
 
 // MarkEnded marks the processes that have ended or run another program. A process whose calls wait for the end of

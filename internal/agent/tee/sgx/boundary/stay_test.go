@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
+)
+
+// prints adds up the OCALLs of a name, over all workloads. Other programs on the machine have enclaves too, so the name is that of the test.
+func prints(t *testing.T, b *Backend, ocall string) (n float64) {
+	t.Helper()
+	for name, value := range scrape(t, b) {
+		if strings.HasPrefix(name, "teescope_ocalls_total{mode=normal,ocall="+ocall+",") {
+			n += value
+		}
+	}
+	return n
+}
+
+// A process that runs another program is forgotten while it calls. A process without a place is not known while it calls. Its counters in
+// the kernel stay until it has ended, so that each call is counted once.
+func TestCountersOfARunningProcessStay(t *testing.T) {
+	const ocall = "stay_print"
+	b := start(t, modeOn, 0)
+	path := sdkApp(t, "sdk-stay", "-Dapp_ocall_print="+ocall)
+	app := ready(t, b, path)
+	app.do(t, "ecall 10 2 1")
+	want, remembered := prints(t, b, ocall), b.functions.Remembered()
+	want += numbers(t, app.do(t, "ecall 10 2 1"))[1] // not read when it is forgotten
+	if err := b.functions.Forget(b.processes.Known(uint32(app.Process.Pid))); err != nil {
+		t.Error(err)
+	}
+	b.processes.Places = tenant.NewQuota(0)
+	other := run(t, path)
+	for range 3 {
+		want += numbers(t, app.do(t, "ecall 10 2 1"))[1] + numbers(t, other.do(t, "ecall 20 2 1"))[1]
+		look(t, b)
+	}
+	if n := b.functions.Remembered(); n <= remembered {
+		t.Errorf("%d are remembered, as before the second process: %d", n, remembered)
+	}
+	_ = other.in.Close()
+	_ = other.Wait()
+	look(t, b)
+	if n := prints(t, b, ocall); n != want {
+		t.Errorf("%v OCALLs are counted, want %v", n, want)
+	}
+	if n := b.functions.Remembered(); n != remembered {
+		t.Errorf("%d are remembered after its end, want %d", n, remembered)
+	}
+}
+
+// The kernel cannot always tell which inode is mapped. The file is not taken for another one then, which would be probed too.
+func TestAFileIsProbedOnceWhenItsInodeIsNotKnown(t *testing.T) {
+	b := start(t, modeOn, 0)
+	path := sdkApp(t, "sdk-inode")
+	app := ready(t, b, path)
+	files, inode := b.files.Len(), b.processes.Host.Inode
+	if inode == nil {
+		t.Skip("this kernel shows the inode in the mappings")
+	}
+	b.processes.Host.Inode = func(uint64) (uint64, error) { return 0, errNoInode }
+	other := run(t, path)
+	other.do(t, "ecall 30 3 1")
+	look(t, b)
+	if b.files.Len() != files {
+		t.Errorf("%d files are probed, want %d", b.files.Len(), files)
+	}
+	b.processes.Host.Inode = inode
+	now := b.now
+	b.now = func() time.Time { return now().Add(time.Minute) }
+	look(t, b)
+	before, n := scrape(t, b), make([]float64, 4)
+	for _, p := range []*target{app, other} {
+		for i, more := range numbers(t, p.do(t, "ecall 30 3 1")) {
+			n[i] += more
+		}
+	}
+	grown(t, before, scrape(t, b), ofApp("sdk-inode", n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2], "app_ocall_wait": n[3]}))
+}
