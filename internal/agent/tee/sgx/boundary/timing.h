@@ -62,8 +62,13 @@ static __always_inline void begin(struct file_state *state, struct call_key *cal
 		call_begins(t, call->tgid, COOKIE_INWARD(cookie), &seen);
 	}
 	start = started(t, frame, call->site); /* it was left, or begins again by a jump */
-	if (!start)
+	if (!start) {
 		start = room_for(t);
+		if (start->ns && start->interval == state->open) { /* else counted at the end of its interval */
+			lost(LOST_DURATIONS);
+			__sync_fetch_and_add(&state->ended, 1);
+		}
+	}
 	__sync_fetch_and_add(&state->begun, 1);
 	start->frame = frame;
 	start->site = call->site;

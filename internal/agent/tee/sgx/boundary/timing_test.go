@@ -84,6 +84,29 @@ func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
 	}
 }
 
+// Of calls in calls, eight of a thread are timed. The outer ones of more have no duration, and are counted. Six ECALLs are in each other
+// here, each in the third OCALL of the one around it. The last one makes two OCALLs. So at most twelve calls run.
+func TestCallsThatAreTooDeepAreCounted(t *testing.T) {
+	const name, n, deep = "sdk-deep", 10, 6
+	b := startWith(t, watching(t, modeOn, 0, name))
+	app := ready(t, b, sdkApp(t, name))
+	before := scrape(t, b)
+	app.do(t, "deep %d 3 1", n)
+	after := scrape(t, b)
+	grown(t, before, after, map[string]float64{
+		"teescope_transitions_lost_total{what=durations}": n * (2*deep - 8),
+		"teescope_transitions_lost_total{what=ends}":      0,
+	})
+	for family, want := range map[string]float64{
+		"teescope_ecalls_total": n * deep, "teescope_ecall_seconds_count": n * (deep - 2),
+		"teescope_ocalls_total": n * (3*deep - 1), "teescope_ocall_seconds_count": n * (3*deep - 1 - 2),
+	} {
+		if got := sumOf(after, family, name) - sumOf(before, family, name); got != want {
+			t.Errorf("%s grew by %v, want %v", family, got, want)
+		}
+	}
+}
+
 // A process that is not watched is not timed, even if it shares a file with a watched process. When a file has no
 // watched process any longer, its calls are still counted.
 func TestOnlyWatchedProcessesAreTimed(t *testing.T) {

@@ -2,7 +2,7 @@
 /* An application of the SDK, with the bridges and the table that its tool generates. Each line of input is
  * COMMAND NUMBER OCALLS THREADS. `ecall` makes NUMBER ECALLs in each thread, `paced` does so with pauses,
  * `number` calls a different function each time, `nested` makes an ECALL with two OCALLs in each OCALL of the third
- * function, and only even ECALLs otherwise, `switchless` makes switchless ECALLs, `worker` makes NUMBER OCALLs
+ * function, and only even ECALLs otherwise, `deep` does so in each of the ECALLs too, five times, `switchless` makes switchless ECALLs, `worker` makes NUMBER OCALLs
  * as a worker of switchless calls does, and `slow` makes OCALLs of 3 ms. `confined` does as `slow`, after it has filtered its system calls. `fork` runs in a child, `exec` in a new image of this program. Each answer has the application's
  * own counts. That of `slow` also has the nanoseconds in and around all ECALLs, and in and around all OCALLs. */
 #include <pthread.h>
@@ -20,7 +20,8 @@
 static long counted[3];
 static long in_ocalls, around_ecalls;
 
-static int nested;
+static int nested; /* how deep */
+static __thread int depth;
 static void nest(void);
 
 static void __attribute__((noinline)) happened(int number)
@@ -101,7 +102,10 @@ static void nest(void)
 {
 	struct call ms = {2};
 
+	if (++depth < nested)
+		ms.ocalls = 3;
 	app_ecall_odd(1, &ms);
+	depth--;
 }
 
 static int (*call)(unsigned long, int, const struct table *, struct call *);
@@ -181,7 +185,7 @@ int main(int argc, char **argv)
 		if (sscanf(line, "%15s %ld %ld %d", command, &number, &ocalls, &threads) != 4)
 			return 1;
 		call = strcmp(command, "switchless") ? sgx_ecall : sgx_ecall_switchless;
-		nested = !strcmp(command, "nested");
+		nested = !strcmp(command, "nested") ? 1 : !strcmp(command, "deep") ? 5 : 0;
 		numbered = !strcmp(command, "number");
 		paced = !strcmp(command, "paced");
 		urts_timed = !strcmp(command, "slow") || !strcmp(command, "confined");
