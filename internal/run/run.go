@@ -129,7 +129,16 @@ type Profile struct {
 	// Functions has the CPU time of the functions that ran most, by their innermost frame, and of all others together. They add
 	// up to that of the profile.
 	Functions []Function `json:"functions,omitempty"`
-	Data      []byte     `json:"data"`
+	// Faults has the CPU time of each workload in the kernel's handling of page faults outside of system calls. It is part of
+	// the time of Functions. It is empty if the functions of the kernel are not known.
+	Faults []WorkloadTime `json:"page_faults,omitempty"`
+	Data   []byte         `json:"data"`
+}
+
+// WorkloadTime is a CPU time of one workload.
+type WorkloadTime struct {
+	Workload string  `json:"workload,omitempty"`
+	Seconds  float64 `json:"seconds"`
 }
 
 // Function is the CPU time of a function of one workload.

@@ -120,8 +120,8 @@ func TestBlameOfTwoMachines(t *testing.T) {
 
 // The seed's table again, from profiles in run files: 5 and 20 s of CPU time in 100 s, and the shares of functions in samples.
 func TestBlameOfFunctions(t *testing.T) {
-	with := func(name string, cpu float64, shares map[string]float64) string {
-		r, err := runtest.Run(tls(cpu, nil))
+	with := func(name string, cpu, faulting float64, shares map[string]float64) string {
+		r, err := runtest.Run(tls(cpu, map[string]float64{"read": 1}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,6 +130,7 @@ func TestBlameOfFunctions(t *testing.T) {
 			for function, share := range shares {
 				p.Functions = append(p.Functions, run.Function{Workload: "w", Name: function, Seconds: share * cpu * 1.1}) // sampled
 			}
+			p.Faults = []run.WorkloadTime{{Workload: "w", Seconds: faulting * cpu * 1.1}}
 			r.Profiles = append(r.Profiles, p)
 		}
 		file := filepath.Join(t.TempDir(), name+".tsrun")
@@ -138,9 +139,15 @@ func TestBlameOfFunctions(t *testing.T) {
 		}
 		return file
 	}
-	intel := with("intel", 5, map[string]float64{"ecdh": 0.15, "rsa": 0.55, "[unresolved]": 0.30})
-	arm := with("arm", 20, map[string]float64{"ecdh": 0.50, "rsa": 0.40, "[unresolved]": 0.10})
-	blame := report(t, compare.Options{}, nil, intel, arm).Tables[0].Blames[0]
+	intel := with("intel", 5, 0, map[string]float64{"ecdh": 0.15, "rsa": 0.55, "[unresolved]": 0.30})
+	arm := with("arm", 20, 0.25, map[string]float64{"ecdh": 0.50, "rsa": 0.40, "[unresolved]": 0.10})
+	table := report(t, compare.Options{}, nil, intel, arm).Tables[0]
+	for _, r := range table.Rows {
+		if r.Metric.Area == "" || r.Metric.Series == "" && r.Metric.Area != compare.Outcome {
+			t.Errorf("the row %q is of no metric", r.Metric.ID())
+		}
+	}
+	blame := table.Blames[0]
 	at := slices.IndexFunc(blame.Views, func(v compare.View) bool { return v.Name == "functions" })
 	if at < 0 {
 		t.Fatalf("%+v", blame)
@@ -153,6 +160,11 @@ func TestBlameOfFunctions(t *testing.T) {
 			t.Errorf("%s: %g and %g s, want %v; sure: %v", s.Name, s.Before*ops, s.After*ops, w, s.Sure)
 		}
 		sum += s.Difference.Value
+	}
+	went := blame.Views[slices.IndexFunc(blame.Views, func(v compare.View) bool { return v.Name == "what it went to" })]
+	faults := went.Shares[slices.IndexFunc(went.Shares, func(s compare.Share) bool { return s.Name == "page faults" })]
+	if faults.Before != 0 || math.Abs(faults.After*ops-5) > 1e-9 || !faults.Sure {
+		t.Errorf("page faults take %g and %g s, want 0 and 5; sure: %v", faults.Before*ops, faults.After*ops, faults.Sure)
 	}
 	if len(view.Shares) != 3 || math.Abs(sum-blame.Whole.Difference.Value) > 1e-9 || math.Abs(view.Rest.Difference.Value*ops+15) > 1e-6 {
 		t.Errorf("they add up to %g of %g, rest %g s", sum, blame.Whole.Difference.Value, view.Rest.Difference.Value*ops)

@@ -89,8 +89,15 @@ func blame(before, after sample) Blame {
 		if timed(groups, "sgx_load_back_seconds") {
 			list = append(list, source{"loading evicted pages", "sgx_load_back_seconds_sum, of the whole machine", "sgx_load_back_seconds"})
 		}
+		rest := "page faults and other interruptions, waiting for a CPU outside of system calls, and waiting in epoll_wait, futex and the like"
+		if timed(groups, faultSeconds) {
+			list = append(list, source{"page faults", "CPU time, times the share in the profile, outside of system calls", faultSeconds})
+			rest = "interruptions, waiting for a CPU or for the pages of files outside of system calls, and waiting in epoll_wait, futex and the like"
+		} else {
+			b.Notes = append(b.Notes, "the time of page faults is in the rest: record measures it with --profile, where it may read the names of the kernel's functions")
+		}
 		list = append(list, parts(groups, "syscall_seconds", "teescope_syscall_seconds_total", "in ", waits)...)
-		b.view(groups, "what it went to", list, "page faults and other interruptions, and waiting in epoll_wait, futex and the like")
+		b.view(groups, "what it went to", list, rest)
 	} else {
 		b.Notes = append(b.Notes, "the runs have no time by system call: the agent measures it with --syscalls.time")
 	}

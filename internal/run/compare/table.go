@@ -229,8 +229,10 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 				one.values[name], s.known[name] = v, r.Metrics[name]
 			}
 			for name, v := range observed.Totals {
-				m, value := divided(r.Metrics[name], v, one, o.PerOp)
-				one.values[m.ID()], s.known[m.ID()] = value, m
+				if m, ok := r.Metrics[name]; ok { // others are for what accounts for the time
+					m, value := divided(m, v, one, o.PerOp)
+					one.values[m.ID()], s.known[m.ID()] = value, m
+				}
 			}
 			s.ratios(one, r.Metrics)
 			s.startupOf(r, observed, phase, one.values)

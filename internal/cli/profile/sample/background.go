@@ -64,7 +64,7 @@ func (b *Background) End(except int) (p runs.Profile, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = runs.Profile{Type: "pprof", Name: string(b.run.about.Event), Functions: functions(all, strconv.Itoa(except))}
+	p = runs.Profile{Type: "pprof", Name: string(b.run.about.Event), Functions: functions(all, strconv.Itoa(except)), Faults: faults(all, strconv.Itoa(except))}
 	if data.Len() <= maxData {
 		p.Data = data.Bytes()
 	}
