@@ -160,6 +160,9 @@ func Make(records []*compare.Record, names []string, by string, o compare.Option
 	if len(r.Tables) == 0 {
 		return nil, fmt.Errorf("no two runs differ only in the label %s: leave --by out, or record the missing runs", by)
 	}
+	if len(sets) > 1 {
+		r.Tables[0].Notes = append(r.Tables[0].Notes, compare.NoteLoads(sets, o.Phase)...)
+	}
 	r.Failures, err = compare.Check(r.Tables, conditions)
 	return r, err
 }
