@@ -253,6 +253,16 @@ func noOperations(r *Record, name string) error {
 	if name != "" {
 		return fmt.Errorf("%s: no outcome and no counter %q says how many operations there were; \"teescope run show\" lists them", r.File, name)
 	}
+	var rates []string
+	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
+		if strings.HasSuffix(name, ".throughput") {
+			rates = append(rates, name)
+		}
+	}
+	if len(rates) > 1 {
+		return fmt.Errorf("%s: figures per operation need the number of operations: %s do not say how long each test took; run one test at a time, let the benchmark print its operations (redis-benchmark without -q), or name an outcome or a counter with --operations",
+			r.File, listOr(rates, "throughputs"))
+	}
 	return fmt.Errorf("%s: figures per operation need the number of operations: no outcome is called operations or throughput; name one with --operations", r.File)
 }
 
