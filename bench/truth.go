@@ -73,7 +73,7 @@ func truths(ctx context.Context, progress io.Writer, o options, dir string) ([]T
 	return all, nil
 }
 
-// truthOf makes a known number of calls under a mode. A mode that counts nothing is no error.
+// truthOf makes a known number of calls under a mode. A mode that counts nothing is not an error.
 func truthOf(ctx context.Context, o options, m mode, beside, programs string) (t Truth, counts bool, err error) {
 	t = Truth{Mode: m.name, Beside: beside, Calls: float64(o.calls), Whole: m.whole}
 	ctx, cancel := context.WithCancel(ctx)

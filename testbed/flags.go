@@ -32,7 +32,7 @@ func (s *sizes) Set(text string) error {
 	for field := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(field)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no number of MiB", field)
+			return fmt.Errorf("%q is not a number of MiB", field)
 		}
 		*s = append(*s, n)
 	}

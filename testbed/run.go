@@ -59,7 +59,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("no command to run")
 	}
 	if o.disk < 0 {
-		return o, fmt.Errorf("%d is no number of MiB", o.disk)
+		return o, fmt.Errorf("%d is not a number of MiB", o.disk)
 	}
 	return o, nil
 }

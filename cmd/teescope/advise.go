@@ -42,10 +42,10 @@ func adviseCommand() *cobra.Command {
 		Short: "Say what to change in a Gramine manifest, with the evidence and the lines",
 		Long: "Reads what you have of a program in Gramine: its manifest, the SGX stats and the log that Gramine wrote, strace -c,\n" +
 			"a profile, facts about the machine, a run file, the live metrics of a workload, or a program that runs. Rules from Gramine's guide \"Performance tuning\n" +
-			"and analysis\" judge them. Each piece of advice has what was seen, why it matters, the lines to change as a diff, what\n" +
+			"and analysis\" judge them. Each piece of advice has the evidence, why it matters, the lines to change as a diff, what\n" +
 			"that saves with every assumption, and the risk. Nothing is required: the report ends with what other input would add.\n\n" +
 			"Manifests may be templates (*.manifest.template), rendered (*.manifest) or signed (*.manifest.sgx), in the spelling of\n" +
-			"any version since Gramine 1.0. Template marks that --define does not render are read around, with a warning.\n\n" +
+			"any version since Gramine 1.0. Template marks that --define does not render are skipped, with a warning.\n\n" +
 			"Without --machine, the facts are those of the run file, or of this machine if no run and no other server is named.\n\n" +
 			"With --verify, two run files or folders of them are compared: whether the advice of teescope analyze about the first held\n" +
 			"in the second. One folder gives a table of its runs: the first group of the same labels predicts, and the others show.\n\n" +
@@ -64,9 +64,9 @@ func adviseCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.Manifest, "manifest", "", "Gramine's manifest or its template, a `file`")
-	f.StringArrayVar(&o.Define, "define", nil, "a variable of the template and its value, `NAME=VALUE`; env.NAME is one of the environment; may be repeated")
+	f.StringArrayVar(&o.Define, "define", nil, "a template variable and its value, `NAME=VALUE`; env.NAME sets an environment variable; may be repeated")
 	f.StringVar(&o.Stats, "stats", "", "`file` with SGX stats (sgx.enable_stats), and the output of perf stat if there is one")
-	f.DurationVar(&o.Elapsed, "elapsed", 0, "the `time` that the SGX stats are of (default: what perf stat says in that file)")
+	f.DurationVar(&o.Elapsed, "elapsed", 0, "the `time` that the SGX stats cover (default: the elapsed time of perf stat in that file)")
 	f.StringVar(&o.Strace, "strace", "", "`file` with the output of strace -c -f, or of strace -f -yy for the bytes that pipes and files move")
 	f.StringVar(&o.Log, "log", "", "`file` with the log of Gramine")
 	f.StringVar(&o.Profile, "profile", "", "`file` with a profile: sgx-perf.data of Gramine, perf.data, folded stacks, pprof, or VTune's hotspots (*.csv)")
@@ -80,9 +80,9 @@ func adviseCommand() *cobra.Command {
 	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
 	f.StringVar(&o.instance, "instance", "", "the machine of the workload, with this `name` as in the label instance, if several have such a workload")
-	f.BoolVar(&o.Muted, "muted", false, "also judge the findings on the server that are muted")
+	f.BoolVar(&o.Muted, "muted", false, "also include muted findings of the server")
 	f.DurationVar(&o.Window, "window", 5*time.Minute, "how far back to look on the server, a `duration`")
-	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop the questions to the server after this time")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop querying the server after this time")
 	f.StringArrayVar(&o.whatIf, "what-if", nil, "estimate what a setting would do, `KEY=VALUE` with one of the keys "+strings.Join(rules.Questions(), ", ")+"; may be repeated")
 	f.BoolVar(&o.verify, "verify", false, "compare what advice predicted with what runs show: name the run files or folders before and after the change, or one folder")
 	f.BoolVar(&o.json, "json", false, "write JSON")
@@ -100,7 +100,7 @@ func (o *adviseFlags) validate(cmd *cobra.Command) error {
 	set := cmd.Flags().Changed
 	for _, name := range []string{"manifest", "stats", "strace", "log", "profile", "scaling", "config", "run", "gramine"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return fmt.Errorf("--%s has no name of a file", name)
+			return fmt.Errorf("--%s has an empty file name", name)
 		}
 	}
 	switch {
@@ -115,7 +115,7 @@ func (o *adviseFlags) validate(cmd *cobra.Command) error {
 	case set("instance") && o.Workload == "" && !o.Live && o.PID == 0:
 		return errors.New("--instance: also name the workload with --workload")
 	case o.PID < 0:
-		return fmt.Errorf("--pid %d is no process", o.PID)
+		return fmt.Errorf("--pid %d is not a process", o.PID)
 	case (o.Live || o.PID > 0) && o.Run != "":
 		return errors.New("--live reads what runs now, and --run what was recorded: use only one of the two")
 	case set("elapsed") && o.Stats == "":

@@ -136,9 +136,9 @@ func TestAdviseRefuses(t *testing.T) {
 		{"--manifest missing", "missing: no such file"},
 		{"--manifest .", "is a directory"},
 		{"--manifest /dev/zero", "it is a device"},
-		{"--stats app.manifest", "app.manifest: nothing in it is known"},
-		{"--strace app.manifest", "app.manifest: nothing in it is known"},
-		{"--machine app.manifest", "app.manifest: nothing in it is known"},
+		{"--stats app.manifest", "app.manifest: the content is not recognized"},
+		{"--strace app.manifest", "app.manifest: the content is not recognized"},
+		{"--machine app.manifest", "app.manifest: the content is not recognized"},
 		{"--run app.manifest", "name a run file"},
 		{"--apply", "name it with --manifest"},
 		{"--define a=b", "name it with --manifest"},
@@ -428,7 +428,7 @@ func TestAdviceAboutTheTimeInFutex(t *testing.T) {
 func TestNothingIsNoFile(t *testing.T) {
 	dir := manifestDir(t, "sgx.max_threads = 8\n")
 	for _, flag := range []string{"--manifest=", "--stats=", "--strace=", "--log=", "--profile=", "--scaling=", "--config=", "--run="} {
-		if _, _, err := adviseIn(t, dir, flag); err == nil || !strings.Contains(err.Error(), flag[:len(flag)-1]+" has no name") {
+		if _, _, err := adviseIn(t, dir, flag); err == nil || !strings.Contains(err.Error(), flag[:len(flag)-1]+" has an empty file name") {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}

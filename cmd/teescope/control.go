@@ -54,7 +54,7 @@ func lengthFlag(cmd *cobra.Command) (length func() (time.Duration, error)) {
 	complete(cmd, "for", cobra.NoFileCompletions)
 	return func() (time.Duration, error) {
 		if *span == "" {
-			return 0, errors.New("say for how long, for example --for 10m")
+			return 0, errors.New("the duration is missing: use for example --for 10m")
 		}
 		d, err := model.ParseDuration(*span)
 		if err != nil || d <= 0 {
@@ -100,8 +100,8 @@ func switchOn(cmd *cobra.Command, what func(args []string) (kind, rule string, e
 	var o cli.Control
 	cmd.Flags().SortFlags = false
 	length := lengthFlag(cmd)
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, in one line, for others who use the machine")
-	cmd.Flags().StringVar(&o.By, "by", "", "`name` of who switches it on (a password or a certificate overrides it)")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "the reason, in one line, shown to other users of the machine")
+	cmd.Flags().StringVar(&o.By, "by", "", "`name` of the person who switches it on (a password or a certificate overrides it)")
 	for _, name := range []string{"reason", "by"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}

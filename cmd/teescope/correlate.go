@@ -34,8 +34,8 @@ func correlateCommand() *cobra.Command {
 	var o correlateFlags
 	cmd := &cobra.Command{
 		Use:   "correlate [FILE...]",
-		Short: "Show which settings move which outcomes over many runs, and predict an outcome",
-		Long: "Reads a table of runs: the settings of each run and its outcomes. It shows how each outcome moves with each\n" +
+		Short: "Show which settings correlate with which outcomes over many runs, and predict an outcome",
+		Long: "Reads a table of runs: the settings of each run and its outcomes. It shows how each outcome changes with each\n" +
 			"setting: the rank correlation with its interval, the number of runs, and a p value corrected for the number of\n" +
 			"pairs. With --at it predicts an outcome for settings that no run needs to have had. It warns when they lie outside\n" +
 			"the settings of the runs.\n\n" +

@@ -38,7 +38,7 @@ func keptDashboardsCommand() *cobra.Command {
 	var access remote.Access
 	kept := &cobra.Command{
 		Use:   "kept [DIR]",
-		Short: "Write the dashboards that users of a server keep as Grafana dashboards",
+		Short: "Export the dashboards that users have saved on a server for Grafana",
 		Long: "Writes the dashboards that users have made on the page of a running teescope up or server as Grafana dashboards\n" +
 			"(Grafana 10 to 12), one JSON file each, into a directory, which it creates if needed.",
 		Example: "  teescope dashboards kept /etc/grafana/dashboards",

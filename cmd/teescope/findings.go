@@ -81,7 +81,7 @@ func muteCommand() *cobra.Command {
 	f.StringVar(&o.reason, "reason", "", "why, in one line (required)")
 	f.StringVar(&o.span, "for", "", "how long, a `duration` such as 2h or 7d")
 	f.StringVar(&o.until, "until", "", "end at this `time`, such as 2026-01-02T15:04:05Z or seconds since 1970, instead of --for")
-	f.StringVar(&o.by, "by", "", "`name` of who mutes (default: the user of the password, if there is one)")
+	f.StringVar(&o.by, "by", "", "`name` of the person who mutes (default: the user of the password, if there is one)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	serverFlags(cmd, &o.Server, &o.Access)
 	complete(cmd, "kind", cobra.FixedCompletions(kinds(), cobra.ShellCompDirectiveNoFileComp))
@@ -98,7 +98,7 @@ func (o *muteFlags) silence(args []string, now time.Time) (silence.Silence, erro
 		return one, fmt.Errorf("--kind %q: use one of %s", o.kind, strings.Join(kinds(), ", "))
 	}
 	if strings.TrimSpace(o.reason) == "" {
-		return one, errors.New("say why with --reason: others miss the alert")
+		return one, errors.New("give a reason with --reason: other users will not get the alert")
 	}
 	for _, arg := range args {
 		m, err := silence.ParseMatcher(arg)
@@ -123,7 +123,7 @@ func (o *muteFlags) silence(args []string, now time.Time) (silence.Silence, erro
 		}
 		one.EndsAt = at
 	case one.Kind == analysis.Mute:
-		return one, errors.New("say for how long with --for or --until; --kind works-as-intended needs no end")
+		return one, errors.New("the end is missing: use --for or --until; --kind works-as-intended needs no end")
 	}
 	return one, nil
 }

@@ -44,7 +44,7 @@ func lintCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVar(&o.files.Define, "define", nil, "a variable of the templates and its value, `NAME=VALUE`; env.NAME is one of the environment; may be repeated")
+	f.StringArrayVar(&o.files.Define, "define", nil, "a template variable and its value, `NAME=VALUE`; env.NAME sets an environment variable; may be repeated")
 	f.StringArrayVar(&o.files.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of teescope advise, or \"this\" for this machine; may be repeated")
 	f.StringVar(&o.files.Gramine, "gramine", "", "the `version` of Gramine that the manifests are for, such as 1.8, or the file that has it: graminelibos/__init__.py or /var/lib/dpkg/status")
 	f.StringVar(&o.least, "severity", o.least, "leave out problems below this `severity`: "+strings.Join(render.Severities(), ", "))

@@ -62,7 +62,7 @@ func (o *profileFlags) jsonFlag(cmd *cobra.Command) {
 // open reads a profile.
 func (o *profileFlags) open(name string) (*profile.Profile, error) {
 	if info, err := os.Stat(o.symfs); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("--symfs %s: this is no directory", text.Terminal(o.symfs))
+		return nil, fmt.Errorf("--symfs %s: this is not a directory", text.Terminal(o.symfs))
 	}
 	o.Names = names.Host()
 	o.Names.Root = o.symfs

@@ -80,7 +80,7 @@ func TestReportOfARunFile(t *testing.T) {
 	}
 	om := filepath.Join(t.TempDir(), "a.om")
 	for want, args := range map[string][]string{
-		"is no run file (*.tsrun)":           {"report", om},
+		"is not a run file (*.tsrun)":        {"report", om},
 		"--server names a server":            {"report", "--server", "http://127.0.0.1:1", file},
 		"need --to":                          {"report", "--window", "30s", file},
 		"no such file":                       {"report", file + ".tsrun"},

@@ -89,7 +89,7 @@ func (o *reportFlags) run(cmd *cobra.Command, args []string) error {
 // recorded takes the series from a run file. Without times of the user, its own count.
 func (o *reportFlags) recorded(cmd *cobra.Command, file string) error {
 	if !cli.IsRunFile(file) {
-		return fmt.Errorf("%s is no run file (*.tsrun): name one that teescope record wrote, or a server with --server", file)
+		return fmt.Errorf("%s is not a run file (*.tsrun): name one that teescope record wrote, or a server with --server", file)
 	}
 	set := cmd.Flags().Changed
 	for _, name := range serverFlagNames() {

@@ -70,7 +70,7 @@ func TestThresholdsDocumentIsUpToDate(t *testing.T) {
 func TestDescriptionsAreComplete(t *testing.T) {
 	for _, d := range families() {
 		if !strings.HasSuffix(d.Help, ".") {
-			t.Errorf("%s: the help is no sentence: %q", d.Name, d.Help)
+			t.Errorf("%s: the help is not a sentence: %q", d.Name, d.Help)
 		}
 		if d.Kind == metric.Counter != strings.HasSuffix(d.Name, "_total") {
 			t.Errorf("%s is a %s: counters and only they end in _total", d.Name, d.Kind)

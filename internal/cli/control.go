@@ -93,7 +93,7 @@ func (c Control) List(ctx context.Context, out io.Writer, asJSON bool) error {
 		_, err = fmt.Fprintln(out, "Nothing is switched on. This agent allows no changes: set control.enabled to allow them.")
 		return err
 	case len(list.Changes) == 0:
-		_, err = fmt.Fprintln(out, "Nothing is switched on besides the configuration.")
+		_, err = fmt.Fprintln(out, "Nothing is switched on in addition to the configuration.")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -124,7 +124,7 @@ func (c Control) End(ctx context.Context, ids []string) error {
 
 func (c Control) read(answer []byte, into any) error {
 	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the answer of %s is not that of teescope: %w", c.Server, err)
+		return fmt.Errorf("the answer of %s is not in teescope's format: %w", c.Server, err)
 	}
 	return nil
 }

@@ -36,9 +36,9 @@ func TestControl(t *testing.T) {
 	}{
 		{on, 200, one, `POST /api/control {"kind":"watch","rule":"comm=a","seconds":90,"by":"ann","reason":"why not"}`, "AB\uFFFDC is on until 2026-01-02T15:04:05Z"},
 		{on, 403, `{"status":"error","errorType":"forbidden","error":"not here"}`, "POST", ": not here"},
-		{on, 200, "[", "POST", "is not that of teescope"},
+		{on, 200, "[", "POST", "is not in teescope's format"},
 		{list, 200, `{"allowed":true,"changes":[` + one + `]}`, "GET /api/control ", "watch  comm=a  2026-01-02T15:04:05Z  1m30s  ann (not verified)  a test"},
-		{list, 200, `{"allowed":true,"changes":[]}`, "GET", "Nothing is switched on besides the configuration."},
+		{list, 200, `{"allowed":true,"changes":[]}`, "GET", "Nothing is switched on in addition to the configuration."},
 		{list, 200, `{"allowed":false,"changes":[]}`, "GET", "set control.enabled"},
 		{list, 200, "null\n", "GET", `measures nothing itself: name a "teescope agent"`},
 		{list, 404, "404 page not found", "GET", `measures nothing itself: name a "teescope agent"`},

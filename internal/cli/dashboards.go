@@ -49,7 +49,7 @@ func ExportKept(ctx context.Context, dir, server string, access remote.Access) (
 	}
 	var all []own.Dashboard
 	if err := json.Unmarshal(answer, &all); err != nil {
-		return nil, fmt.Errorf("the answer of %s is not that of teescope: %w", target, err)
+		return nil, fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
 	}
 	if err := own.Check(all); err != nil {
 		return nil, fmt.Errorf("the answer of %s: %w", target, err)

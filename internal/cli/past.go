@@ -41,7 +41,7 @@ func (h History) Ask(ctx context.Context) (render.Past, error) {
 	}
 	var past history.Answer
 	if err := json.Unmarshal(data, &past); err != nil {
-		return render.Past{}, fmt.Errorf("the answer of %s is not that of teescope: %w", target, err)
+		return render.Past{}, fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
 	}
 	if past.Schema != history.Schema {
 		return render.Past{}, fmt.Errorf("the history of %s has the format %d, and this program reads %d: use the version of the server", target, past.Schema, history.Schema)

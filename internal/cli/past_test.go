@@ -78,7 +78,7 @@ func TestHistory(t *testing.T) {
 // A server that is none, or of another version, is named.
 func TestHistoryOfOtherServers(t *testing.T) {
 	for want, answer := range map[string]string{
-		"is not that of teescope":                    "hello",
+		"is not in teescope's format":                "hello",
 		"has the format 7, and this program reads 1": `{"schema":7}`,
 		"keeps no findings":                          "",
 	} {

@@ -68,7 +68,7 @@ func (p PushedRuns) push(ctx context.Context, file string) (one runs.Summary, ta
 		return one, target, err
 	}
 	if err := json.Unmarshal(answer, &one); err != nil {
-		return one, target, fmt.Errorf("the answer of %s is not that of teescope: %w", target, err)
+		return one, target, fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
 	}
 	return one, target, nil
 }
@@ -101,7 +101,7 @@ func (p PushedRuns) List(ctx context.Context, out io.Writer, asJSON bool) error 
 	}
 	all := []runs.Summary{}
 	if err := json.Unmarshal(answer, &all); err != nil {
-		return fmt.Errorf("the answer of %s is not that of teescope: %w", target, err)
+		return fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
 	}
 	if asJSON {
 		enc := json.NewEncoder(out)

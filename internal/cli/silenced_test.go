@@ -141,7 +141,7 @@ func TestServersWithoutSilences(t *testing.T) {
 		}
 	}
 	if _, _, err := (Analysis{Silences: filepath.Join(t.TempDir(), "none")}).mark(t.Context(), someFindings()); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("a missing file is not an error")
 	}
 }
 

@@ -52,7 +52,7 @@ func (s Silences) Add(ctx context.Context, out io.Writer, one silence.Silence, a
 		return err
 	}
 	if err := json.Unmarshal(answer, &stored); err != nil {
-		return fmt.Errorf("the answer of %s is not that of teescope: %w", s.Server, err)
+		return fmt.Errorf("the answer of %s is not in teescope's format: %w", s.Server, err)
 	}
 	if asJSON {
 		_, err = out.Write(answer)
@@ -83,7 +83,7 @@ func (s Silences) List(ctx context.Context, out io.Writer, all, asJSON bool) err
 	}
 	var silences []listed
 	if err := json.Unmarshal(answer, &silences); err != nil {
-		return fmt.Errorf("the answer of %s is not that of teescope: %w", s.Server, err)
+		return fmt.Errorf("the answer of %s is not in teescope's format: %w", s.Server, err)
 	}
 	shown := []listed{}
 	for _, one := range silences {

@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/inputfile"
 )
 
-// ErrFormat is the error of a file that is no run file.
+// ErrFormat is the error of a file that is not a run file.
 var ErrFormat = errors.New("not a run file of teescope")
 
 // errEmpty is the error of a file without a byte, as a recorder leaves one that is killed at once.

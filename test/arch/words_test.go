@@ -39,6 +39,23 @@ var notPlain = map[string]string{
 	`owed`:                   "carry",
 	`stray(s|ed)?`:           "residual",
 	`doubt(s|ful)?`:          "variance, not certain",
+
+	`(s|q|d|it|this|that|which) is no (number|size|label|program|process|run file|regular file|list|line|row|pattern|counter|directory)`: "is not a ...",
+
+	`one \w+ too many of`:                      "the limit of N is reached",
+	`,? and may (have|nest them) (%\w|\d+)`:    "; the maximum is N",
+	`holds a control character`:                "contains",
+	`(setting|value|limit) of now`:             "current",
+	`forgetting (how|a|an|the|user|processes)`: "deleting, removing",
+	`(serves nobody|nobody is served)`:         "requests are refused",
+	`left to chance`:                           "not set",
+	`read around`:                              "skipped",
+	`(is|it is) that already`:                  "already has this value",
+	`wanted an? \w+, found`:                    "expected",
+	`miss the alert`:                           "do not get the alert",
+	`has its share of the places`:              "has reached its quota",
+	`what there was too much of`:               "the limit that was reached",
+	`(exits of a run|of an enclave) tells?`:    "this needs ...",
 }
 
 // anyNotPlain finds each of them in one pass.

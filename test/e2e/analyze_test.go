@@ -238,9 +238,9 @@ func TestAnalyzeErrors(t *testing.T) {
 		want []string
 	}{
 		"nobody":   {[]string{"--server", freeAddr(t)}, []string{"nothing listens on", "sudo teescope up"}},
-		"an agent": {[]string{"--server", a.addr}, []string{"is no Prometheus", "An agent alone keeps no history"}},
+		"an agent": {[]string{"--server", a.addr}, []string{"is not a Prometheus", "An agent alone keeps no history"}},
 		"a page": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })},
-			[]string{"is no Prometheus"}},
+			[]string{"is not a Prometheus"}},
 		"a password": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })},
 			[]string{"requires a user and a password", "--password-file"}},
 		"busy": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })},

@@ -56,7 +56,7 @@ func (h *hammered) count(resp *http.Response) {
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		h.answers.Add(1)
-	case strings.Contains(string(body), "asks for metrics too often"):
+	case strings.Contains(string(body), "Too many requests for metrics"):
 		h.refusals.Add(1)
 	default:
 		h.others.Add(1)

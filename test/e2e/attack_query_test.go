@@ -177,18 +177,18 @@ func attacks() []attack {
 		instantAttack("repetitions in a function", `label_replace(up, "a", "", "job", "`+strings.Repeat(`((abcdefghij){100}){10}`, 100)+`")`, "fewer or smaller repetitions"),
 		instantAttack("many selections", `count(attack)`+strings.Repeat(` + count({__name__=~".+"})`, 500), ""),
 		instantAttack("deep nesting", strings.Repeat("abs(", 3000)+"up"+strings.Repeat(")", 3000), ""),
-		{"series by thousands of selectors", "/api/v1/series", thousands, "may have 100"},
+		{"series by thousands of selectors", "/api/v1/series", thousands, "the maximum is 100"},
 		{"series by a hundred selectors", "/api/v1/series", hundred, "use narrower matchers"},
-		{"labels by thousands of selectors", "/api/v1/labels", thousands, "may have 100"},
+		{"labels by thousands of selectors", "/api/v1/labels", thousands, "the maximum is 100"},
 		{"a selector with repetitions", "/api/v1/series", url.Values{"match[]": {`{i=~"` + strings.Repeat("((abcdefghij){100}){10}", 100) + `"}`}}, "fewer or smaller repetitions"},
 		{"metadata", "/api/v1/metadata", url.Values{}, ""},
-		textAttack("format_query", strings.Repeat("abs(", 3000)+"up"+strings.Repeat(")", 3000), "may nest them 100 deep"),
+		textAttack("format_query", strings.Repeat("abs(", 3000)+"up"+strings.Repeat(")", 3000), "deep; the maximum is 100"),
 		textAttack("format_query", "up"+strings.Repeat("+up", 950), "too long to format"),
-		textAttack("parse_query", strings.Repeat("(", 4000)+"1"+strings.Repeat(")", 4000), "may nest them 100 deep"),
-		textAttack("parse_query", strings.Repeat("-", 16_000)+"1", "may have 100"),
+		textAttack("parse_query", strings.Repeat("(", 4000)+"1"+strings.Repeat(")", 4000), "deep; the maximum is 100"),
+		textAttack("parse_query", strings.Repeat("-", 16_000)+"1", "the maximum is 100"),
 		textAttack("parse_query", strings.Repeat(`up{a="bcdefgh"}+`, 950)+"up", "too much memory to describe"),
-		textAttack("parse_query", strings.Repeat("a and ", 2600)+"a", "may have 1000"),
-		textAttack("query_exemplars", strings.Repeat("2^", 8000)+"2", "may have 1000"),
+		textAttack("parse_query", strings.Repeat("a and ", 2600)+"a", "the maximum is 1000"),
+		textAttack("query_exemplars", strings.Repeat("2^", 8000)+"2", "the maximum is 1000"),
 		textAttack("query_exemplars", "up"+strings.Repeat("[", 10_000), "parse error"),
 		textAttack("format_query", strings.Repeat("x", 900_000), "Split a long query into several"),
 		{"labels by an endless selector", "/api/v1/labels", url.Values{"match[]": {strings.Repeat("{", 10_000)}}, "parse error"},
@@ -226,7 +226,7 @@ func (a attack) send(t *testing.T, s *teescope) (status int, reason string, err 
 		return resp.StatusCode, string(text), nil
 	}
 	if err := json.Unmarshal(text, &said); err != nil || said.Status != "error" || said.Error == "" {
-		return resp.StatusCode, "", fmt.Errorf("the answer is no error of the API: %.200s", text)
+		return resp.StatusCode, "", fmt.Errorf("the answer is not an error of the API: %.200s", text)
 	}
 	return resp.StatusCode, said.Error, nil
 }

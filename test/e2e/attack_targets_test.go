@@ -175,7 +175,7 @@ func TestHostileTargets(t *testing.T) {
 }
 
 func TestHostileTargetsBelowAMemoryLimit(t *testing.T) {
-	attackTargets(t, 640*mib, 4_000_000, "which is its part of memory.limit", "--memory.limit", "384MiB")
+	attackTargets(t, 640*mib, 4_000_000, "which is the limit of a target within memory.limit", "--memory.limit", "384MiB")
 }
 
 // An application cannot send the metrics of teescope, of its own scrapes or of rules. What it sends has another name.

@@ -207,7 +207,7 @@ func TestAttackHangup(t *testing.T) {
 	}
 }
 
-// A file of passwords that becomes empty or invalid, or vanishes, serves nobody.
+// A file of passwords that becomes empty or invalid, or vanishes, refuses all requests.
 func TestAttackEmptyPasswords(t *testing.T) {
 	t.Parallel()
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)

@@ -138,7 +138,7 @@ func advisedPaging(t *testing.T, dir string) {
 	}
 }
 
-// advisedExits: the advice is fewer calls, and then threads outside. With them an OCALL is no exit, which the machine counts
+// advisedExits: the advice is fewer calls, and then threads outside. With them an OCALL is not an exit, which the machine counts
 // exactly: the exits that remain are the ends of ECALLs.
 func advisedExits(t *testing.T, dir string) {
 	a := advised(t, dir, "chatty", "ocalls", "ocall-bound")

@@ -74,7 +74,7 @@ func TestOf(t *testing.T) {
 
 func TestOfRefuses(t *testing.T) {
 	unread := program("sgx.max_threads = 9\n")
-	unread.Error = "it is no regular file"
+	unread.Error = "it is not a regular file"
 	for want, p := range map[string]advise.Program{unread.Error: unread, "/app/redis.manifest": program("a = [[[[")} {
 		if body, err := Of(p, asked(t, "")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", body, err, want)

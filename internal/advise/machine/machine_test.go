@@ -86,7 +86,7 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"{":     "x: unexpected end",
 		"{}":    "x: it has 0 facts",
-		"hello": "x: nothing in it is known",
+		"hello": "x: the content is not recognized",
 		`{"facts":{"epc_bytes":{"value":"many"}}}`: `x: epc_bytes is "many"`,
 	} {
 		if _, err := Parse([]byte(text), "x"); err == nil || !strings.Contains(err.Error(), want) {

@@ -46,7 +46,7 @@ type Manifest struct {
 	Name     string   // for messages: printable
 	Signed   bool     // gramine-sgx-sign wrote it: trusted files are expanded
 	Template bool     // it may have template marks
-	Warnings []string // what was read around, with lines
+	Warnings []string // what was skipped, with lines
 	Bytes    int      // its size
 
 	file    string // its name as it is

@@ -57,7 +57,7 @@ func (m *Manifest) mask() ([]byte, error) {
 		size := markSize(rest)
 		line := m.line(i)
 		if size < 0 {
-			return nil, fmt.Errorf("%s: the template mark %q has no end: close it, or rename the file to *.manifest if it is no template", m.at(line), rest[:2])
+			return nil, fmt.Errorf("%s: the template mark %q has no end: close it, or rename the file to *.manifest if it is not a template", m.at(line), rest[:2])
 		}
 		inside := strings.Trim(string(rest[2:size-2]), "-+ \t\r\n")
 		switch {

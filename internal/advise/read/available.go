@@ -47,7 +47,7 @@ func ParseAvailable(data []byte) (Available, error) {
 		if to, known := sizes[name]; known {
 			size, err := strconv.ParseUint(value, 0, 64)
 			if err != nil || !strings.HasPrefix(value, "0x") {
-				return Available{}, fmt.Errorf("line %d: %s is no hexadecimal number", n, name)
+				return Available{}, fmt.Errorf("line %d: %s is not a hexadecimal number", n, name)
 			}
 			*to = &size
 		}

@@ -52,7 +52,7 @@ func parseJSON(data []byte) (Config, error) {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return Config{}, fmt.Errorf("it is no JSON of EGo or Occlum: %q", err.Error())
+		return Config{}, fmt.Errorf("it is not JSON of EGo or Occlum: %q", err.Error())
 	}
 	switch {
 	case file.HeapSize != nil:
@@ -102,7 +102,7 @@ func parseProperties(data []byte) (Config, error) {
 		}
 		number, err := strconv.ParseUint(strings.TrimSpace(value), 10, 40)
 		if err != nil {
-			return Config{}, fmt.Errorf("line %d: %s is no number", n, name)
+			return Config{}, fmt.Errorf("line %d: %s is not a number", n, name)
 		}
 		known = true
 		switch name {

@@ -64,7 +64,7 @@ func ParseHotspots(data []byte) (Functions, error) {
 		}
 		value, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(fields[columns.value]), "s"), 64)
 		if err != nil || math.IsNaN(value) || value < 0 || value > 1e18 {
-			return Functions{}, fmt.Errorf("line %d: column %d is no time and no count; if names have commas, write the file with -csv-delimiter tab", n, columns.value+1)
+			return Functions{}, fmt.Errorf("line %d: column %d is neither a time nor a count; if names have commas, write the file with -csv-delimiter tab", n, columns.value+1)
 		}
 		if len(f.Rows) == maxFunctions {
 			return Functions{}, fmt.Errorf("line %d: there are more than %d functions", n, maxFunctions)

@@ -24,7 +24,7 @@ const (
 )
 
 // errNothing is the error of a file in which a reader knows no line.
-var errNothing = errors.New("nothing in it is known")
+var errNothing = errors.New("the content is not recognized")
 
 // lines returns the lines with their numbers, from 1 on. Long lines are cut.
 func lines(data string) iter.Seq2[int, string] { return linesOf(data, maxLine) }

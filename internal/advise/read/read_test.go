@@ -79,7 +79,7 @@ func TestStats(t *testing.T) {
 	if s, err := ParseStats([]byte(strings.Repeat("999999999 seconds time elapsed\n999999999 seconds user\n", 20))); err != nil || s.Elapsed != maxTime || s.CPU != maxTime {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := ParseStats([]byte(strings.Replace(later, "AEXs:           6", "AEXs: 140737488355328", 1))); err == nil || !strings.Contains(err.Error(), "line 6: 140737488355328 is no number of events") {
+	if _, err := ParseStats([]byte(strings.Replace(later, "AEXs:           6", "AEXs: 140737488355328", 1))); err == nil || !strings.Contains(err.Error(), "line 6: 140737488355328 is not a number of events") {
 		t.Error(err)
 	}
 	if _, err := ParseStats([]byte("hello\n")); !errors.Is(err, errNothing) {
@@ -115,8 +115,8 @@ SGX driver loaded: true
 	}
 	for text, want := range map[string]string{
 		"SGX supported by CPU: maybe\n":                                      "line 1: ",
-		"SGX supported by CPU: true\nEPC size: 93 MiB\n":                     "line 2: EPC size is no hexadecimal number",
-		"SGX2 (EAUG, EACCEPT, EMODPR, ...): true\n":                          "nothing in it is known",
+		"SGX supported by CPU: true\nEPC size: 93 MiB\n":                     "line 2: EPC size is not a hexadecimal number",
+		"SGX2 (EAUG, EACCEPT, EMODPR, ...): true\n":                          "the content is not recognized",
 		"SGX supported by CPU: true\nEPC size: 0x" + strings.Repeat("f", 17): "line 2: ",
 	} {
 		if _, err := ParseAvailable([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -149,11 +149,11 @@ func TestCalls(t *testing.T) {
 		t.Errorf("calls beyond what adds up: %v", err)
 	}
 	for text, want := range map[string]string{
-		"": "nothing in it is known",
+		"": "the content is not recognized",
 		"% time seconds usecs/call calls errors syscall\n 1 2 3":            "line 2: the row has 3 columns",
-		"% time seconds usecs/call calls errors syscall\n 1 2 3 x read":     "line 2: this is no row",
-		"% time seconds usecs/call calls errors syscall\n 1 NaN 3 4 read":   "line 2: this is no row",
-		"% time seconds usecs/call calls errors syscall\n 1 1 3 4 r\x1b[1m": "line 2: this is no row",
+		"% time seconds usecs/call calls errors syscall\n 1 2 3 x read":     "line 2: this is not a row",
+		"% time seconds usecs/call calls errors syscall\n 1 NaN 3 4 read":   "line 2: this is not a row",
+		"% time seconds usecs/call calls errors syscall\n 1 1 3 4 r\x1b[1m": "line 2: this is not a row",
 	} {
 		if _, err := ParseCalls([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -283,8 +283,8 @@ func TestHotspots(t *testing.T) {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"":                            "nothing in it is known",
-		"Function,Module\nf,app\n":    "nothing in it is known",
+		"":                            "the content is not recognized",
+		"Function,Module\nf,app\n":    "the content is not recognized",
 		"Function,CPU Time\nf,fast\n": "line 2: column 2",
 		"Function,CPU Time\nf,-1\n":   "line 2: column 2",
 	} {
@@ -344,14 +344,14 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "nothing in it is known", "{}": "nothing in it is known", "{": "no JSON", "NumTCS=many": "line 1: NumTCS is no number",
+		"": "the content is not recognized", "{}": "the content is not recognized", "{": "not JSON", "NumTCS=many": "line 1: NumTCS is not a number",
 		`{"heapSize": 99999999999}`: "in MB", `{"resource_limits": {"user_space_size": "large"}}`: "has not the form",
 		`{"resource_limits": {"user_space_size": "9007199254740993TB"}}`: "has not the form",
 		"resource_limits:\n  user_space_size: large\n":                   "has not the form",
-		"resource_limits:\n\tx":                                          "no Occlum.yaml",
-		"SCONE_QUEUES=many\n":                                            "SCONE_QUEUES is no number",
-		"a\nQ 99999999999999\n":                                          "line 2: SCONE_QUEUES is no number",
-		"SCONE_HEAP=1X\n":                                                "SCONE_HEAP is no size",
+		"resource_limits:\n\tx":                                          "not an Occlum.yaml",
+		"SCONE_QUEUES=many\n":                                            "SCONE_QUEUES is not a number",
+		"a\nQ 99999999999999\n":                                          "line 2: SCONE_QUEUES is not a number",
+		"SCONE_HEAP=1X\n":                                                "SCONE_HEAP is not a size",
 	} {
 		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -371,13 +371,13 @@ func TestScaling(t *testing.T) {
 		t.Error("two of three are not known")
 	}
 	for text, want := range map[string]string{
-		"":                                   "nothing in it is known",
-		"threads native\n1 2\n":              "line 1: nothing in it is known",
+		"":                                   "the content is not recognized",
+		"threads native\n1 2\n":              "line 1: the content is not recognized",
 		"threads direct sgx\n1 2\n":          "line 2: it has 2 columns",
 		"threads direct sgx\n1 2 fast\n":     "line 2: column 3",
 		"threads direct sgx\n1 2 0\n":        "line 2: column 3",
-		"threads direct sgx\n1 2 1e-320\n":   "line 2: column 3 is no number from 1e-09", // its inverse is no number
-		"threads direct sgx\n1.5 2 2\n":      "line 2: 1.5 is no number of threads",
+		"threads direct sgx\n1 2 1e-320\n":   "line 2: column 3 is not a number from 1e-09", // its inverse is not a number
+		"threads direct sgx\n1.5 2 2\n":      "line 2: 1.5 is not a number of threads",
 		"threads direct sgx\n2 2 2\n1 2 2\n": "line 3: the numbers of threads must ascend",
 		"threads direct sgx\n- 2 2\n":        "line 2: the numbers of threads must ascend",
 	} {

@@ -62,12 +62,12 @@ func ParseScaling(data []byte) ([]Load, error) {
 			}
 			value, err := strconv.ParseFloat(field, 64)
 			if err != nil || !(value >= leastLoad && value <= mostLoad) {
-				return nil, fmt.Errorf("line %d: column %d is no number from %g to %g", n, i+1, leastLoad, mostLoad)
+				return nil, fmt.Errorf("line %d: column %d is not a number from %g to %g", n, i+1, leastLoad, mostLoad)
 			}
 			*to[columns[i]] = value
 		}
 		if l.Threads > 0 && l.Threads != math.Trunc(l.Threads) {
-			return nil, fmt.Errorf("line %d: %g is no number of threads", n, l.Threads)
+			return nil, fmt.Errorf("line %d: %g is not a number of threads", n, l.Threads)
 		}
 		if l.Threads == 0 || len(all) > 0 && l.Threads <= all[len(all)-1].Threads {
 			return nil, fmt.Errorf("line %d: the numbers of threads must ascend", n)

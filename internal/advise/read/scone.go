@@ -112,14 +112,14 @@ func (c *Config) scone(name, value string) error {
 	if name == sconeHeap {
 		bytes, ok := sizeOf(value)
 		if !ok {
-			return fmt.Errorf("%s is no size such as 64M", sconeHeap)
+			return fmt.Errorf("%s is not a size such as 64M", sconeHeap)
 		}
 		c.Memory, c.Key = bytes, sconeHeap
 		return nil
 	}
 	n, err := strconv.ParseUint(value, 10, 40)
 	if err != nil {
-		return fmt.Errorf("%s is no number", name)
+		return fmt.Errorf("%s is not a number", name)
 	}
 	switch name {
 	case sconeQueues:

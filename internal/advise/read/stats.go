@@ -84,7 +84,7 @@ func ParseStats(data []byte) (Stats, error) {
 		if found := statsLine().FindStringSubmatch(line); found != nil && open != nil {
 			value, err := strconv.ParseUint(found[2], 10, 47) // so that maxBlocks of them add up within 64 bits
 			if err != nil {
-				return Stats{}, fmt.Errorf("line %d: %s is no number of events", n, found[2])
+				return Stats{}, fmt.Errorf("line %d: %s is not a number of events", n, found[2])
 			}
 			if open.seen[found[1]] = value; len(open.seen) < 5 {
 				continue

@@ -109,7 +109,7 @@ func callRow(fields []string) (Call, error) {
 	seconds, err1 := strconv.ParseFloat(strings.Replace(fields[1], ",", ".", 1), 64)
 	calls, err2 := strconv.ParseUint(fields[3], 10, 48)
 	if err1 != nil || err2 != nil || !(seconds >= 0 && seconds < 1e12) || !isCall(name) {
-		return Call{}, fmt.Errorf("this is no row of strace -c: seconds, calls and a name are in columns 2, 4 and the last")
+		return Call{}, fmt.Errorf("this is not a row of strace -c: seconds, calls and a name are in columns 2, 4 and the last")
 	}
 	return Call{Name: name, Seconds: seconds, Calls: calls}, nil
 }

@@ -43,7 +43,7 @@ func parseYAML(data []byte) (Config, error) {
 		} `yaml:"feature"`
 	}
 	if err := yaml.Unmarshal(data, &file); err != nil {
-		return Config{}, fmt.Errorf("it is no Occlum.yaml: %q", err.Error())
+		return Config{}, fmt.Errorf("it is not an Occlum.yaml: %q", err.Error())
 	}
 	memory := func(g grown) (uint64, bool) {
 		if file.Feature.EDMM && g.Max != "" {

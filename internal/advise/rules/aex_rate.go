@@ -16,8 +16,8 @@ func aexRate() advise.Rule {
 	return advise.Rule{
 		ID: "aex-rate", Title: "enclave threads are interrupted often", Section: sectionExitless, Analyze: judged.AEXStorm,
 		Needs:     [][]advise.Input{{advise.Findings}, {advise.Stats, advise.CPUTime}},
-		Signal:    "AEXs a second of each busy core, without those of synchronous signals; a finding of `aex-storm`",
-		Threshold: "that of `aex-storm`: twice the 250/s of the timer", Source: guide + ": 250 interrupts a second; twice is proposed",
+		Signal:    "AEXs a second for each busy core, except those of synchronous signals; a finding of `aex-storm`",
+		Threshold: "the threshold of `aex-storm`: twice the 250/s of the timer", Source: guide + ": 250 interrupts a second; twice is proposed",
 		Advice:  "pin threads, keep interrupts away from their CPUs",
 		NotWhen: []string{"the kernel's timer is faster than 250 Hz"},
 		Judge: func(f *advise.Facts) *advise.Advice {

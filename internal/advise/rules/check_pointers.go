@@ -12,7 +12,7 @@ func checkPointers() advise.Rule {
 		ID: "check-pointers", Title: "each system call checks its pointers", Section: sectionOther, After: "ocalls",
 		Needs:     [][]advise.Input{{advise.Manifest, advise.Findings}, {advise.Manifest, advise.Stats, advise.Elapsed}},
 		Signal:    "`libos.check_invalid_pointers` with the signal of `ocalls`",
-		Threshold: "that of `ocalls`", Source: "proposed; " + guide + ": most real-world applications never provide invalid arguments",
+		Threshold: "the threshold of `ocalls`", Source: "proposed; " + guide + ": most real-world applications never provide invalid arguments",
 		Advice: "libos.check_invalid_pointers = false",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			const key = "libos.check_invalid_pointers"

@@ -15,7 +15,7 @@ func enclaveOverEPC() advise.Rule {
 	return advise.Rule{
 		ID: "enclave-over-epc", Title: "the enclave does not fit into the EPC", Section: sectionMachine, Analyze: judged.EPCThrashing,
 		Needs:  [][]advise.Input{{advise.Manifest, advise.EPCSize}, {advise.Findings}},
-		Signal: "`sgx.enclave_size` without EDMM against the EPC; a finding of `epc-thrashing` or `load-back-stalls`", Threshold: "100 %; those of these rules",
+		Signal: "`sgx.enclave_size` without EDMM against the EPC; a finding of `epc-thrashing` or `load-back-stalls`", Threshold: "100 %; the thresholds of these rules",
 		Source: guide + ": pages beyond the EPC are evicted", Advice: "a smaller working set or enclave, EDMM, another machine",
 		NotWhen: []string{"the application touches only a small part of the enclave: then only the start is slower"},
 		Judge: func(f *advise.Facts) *advise.Advice {
@@ -39,7 +39,7 @@ func enclaveOverEPC() advise.Rule {
 			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("Without EDMM all pages are added when the enclave is created, so at least %.0f of them are evicted before the application starts: %s to %s s, if %s. Those that it uses are loaded back one by one.",
 				pages, analysis.Figure(low), analysis.Figure(high), cost.Paging.Assumption()))
 			a.Seen = []advise.Seen{setting(f.Manifest, v, `"256M"`), seen("EPC", float64(epc), "bytes", f.Machine.Source("epc_bytes"))}
-			a.Do = []string{"reduce sgx.enclave_size if the application needs less", "record a run: teescope analyze tells whether the enclave pages while it works (epc-thrashing)"}
+			a.Do = []string{"reduce sgx.enclave_size if the application needs less", "record a run: teescope analyze shows whether the enclave pages while it works (epc-thrashing)"}
 			edmm(f, a)
 			return a
 		},

@@ -12,7 +12,7 @@ import (
 
 func enclaveSizePower() advise.Rule {
 	return advise.Rule{
-		ID: "enclave-size-power", Title: "the enclave's size is no power of two", Section: sectionSyntax + "Enclave size",
+		ID: "enclave-size-power", Title: "the enclave's size is not a power of two", Section: sectionSyntax + "Enclave size",
 		Needs:  [][]advise.Input{{advise.Manifest}},
 		Signal: "`sgx.enclave_size`", Threshold: "any other number", Source: "Gramine, host_main.c: \"Enclave size not a power of two (an SGX-imposed requirement)\"",
 		Advice: "the next power of two",

@@ -24,7 +24,7 @@ func encryptedFiles() advise.Rule {
 	return advise.Rule{
 		ID: "encrypted-files", Title: "encrypting files takes much of the time", Section: sectionOther, Analyze: judged.EncryptionTax,
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Findings}, {advise.Manifest, advise.Profile}, {advise.Manifest, advise.Traffic}},
-		Signal: "a finding of `encryption-tax`, share of Gramine's file encryption in a profile, or share of the bytes of a trace that are of files on such mounts, with a mount of the type \"encrypted\"", Threshold: "that of `encryption-tax`; 20 %; 20 %",
+		Signal: "a finding of `encryption-tax`, share of Gramine's file encryption in a profile, or share of the bytes of a trace that are of files on such mounts, with a mount of the type \"encrypted\"", Threshold: "the threshold of `encryption-tax`; 20 %; 20 %",
 		Source: "proposed; " + guide + ": each access to an encrypted file is encrypted or decrypted", Advice: "tmpfs for what need not be kept",
 		NotWhen: []string{"the application itself uses mbed TLS"},
 		Judge: func(f *advise.Facts) *advise.Advice {

@@ -19,7 +19,7 @@ func encryptedPipes() advise.Rule {
 	return advise.Rule{
 		ID: "encrypted-pipes", Title: "processes exchange much data through pipes and sockets", Section: sectionProcesses, Analyze: judged.EncryptionTax,
 		Needs:  [][]advise.Input{{advise.Findings}, {advise.Profile}, {advise.Traffic}},
-		Signal: "a finding of `encryption-tax` without a mount of the type \"encrypted\", share of TLS of Gramine's pipes (`mbedtls_ssl_*`) in a profile, or share of the bytes of a trace that go through Gramine's sockets (`@/gramine/`)", Threshold: "that of `encryption-tax`; 10 %; 20 %",
+		Signal: "a finding of `encryption-tax` without a mount of the type \"encrypted\", share of TLS of Gramine's pipes (`mbedtls_ssl_*`) in a profile, or share of the bytes of a trace that go through Gramine's sockets (`@/gramine/`)", Threshold: "the threshold of `encryption-tax`; 10 %; 20 %",
 		Source: guide + ": encryption between processes costs 1 to 10 %; the share of bytes is proposed", Advice: "fewer and larger messages",
 		NotWhen: []string{"the application itself uses mbed TLS, as for its connections to clients"},
 		Judge: func(f *advise.Facts) *advise.Advice {

@@ -15,7 +15,7 @@ func exitless() advise.Rule {
 		ID: judged.Exitless, Title: "threads outside could make the system calls", Section: sectionExitless, Analyze: judged.Exitless, After: "ocalls",
 		Needs:     [][]advise.Input{{advise.Manifest, advise.Findings}, {advise.Manifest, advise.Stats, advise.CPUTime, advise.CPUs}},
 		Signal:    "the signal of `ocalls` with `sgx.insecure__rpc_thread_num` 0, at most 2 busy cores, and as many others; a finding of `exitless`",
-		Threshold: "those of `ocall-bound` and `exitless`", Source: guide + ": Redis 43,010 to 68,119 requests/s; only for single-threaded applications or for latency",
+		Threshold: "the thresholds of `ocall-bound` and `exitless`", Source: guide + ": Redis 43,010 to 68,119 requests/s; only for single-threaded applications or for latency",
 		Advice:  "Exitless, with as many threads outside as thread slots",
 		NotWhen: []string{"the enclave is for production", "other programs need the CPUs", "the calls block for long"},
 		Judge: func(f *advise.Facts) *advise.Advice {

@@ -13,7 +13,7 @@ func exitlessOff() advise.Rule {
 	return advise.Rule{
 		ID: "exitless-off", Title: "threads outside cost more than they save", Section: sectionExitless, Analyze: judged.Exitless,
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Findings}},
-		Signal: "a finding of `exitless` with `sgx.insecure__rpc_thread_num` above 0", Threshold: "that of `exitless`", Source: guide + ": threads outside burn CPU cycles",
+		Signal: "a finding of `exitless` with `sgx.insecure__rpc_thread_num` above 0", Threshold: "the threshold of `exitless`", Source: guide + ": threads outside burn CPU cycles",
 		Advice: "turn Exitless off",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			n, v, known := rpc(f.Manifest)

@@ -20,7 +20,7 @@ func exitlessProduction() advise.Rule {
 			if !known || n == 0 || !production(f.Manifest) {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Likely, "Gramine marks Exitless as insecure: it uses untrusted memory in a way that CVE-2022-21233 and CVE-2022-21166 concern. The enclave is no debug enclave.")
+			a := configured(analysis.Info, analysis.Likely, "Gramine marks Exitless as insecure: it uses untrusted memory in a way that CVE-2022-21233 and CVE-2022-21166 concern. The enclave is not a debug enclave.")
 			a.Seen = []advise.Seen{setting(f.Manifest, v, "0"), setting(f.Manifest, f.Manifest.Get(keyDebug), "false")}
 			a.Do = []string{"turn Exitless off in production, and make fewer calls instead"}
 			a.Changes, a.Choice = set(keyRPC, "0"), true
@@ -30,5 +30,5 @@ func exitlessProduction() advise.Rule {
 	}
 }
 
-// production reports whether the enclave is no debug enclave for certain.
+// production reports whether the enclave is not a debug enclave for certain.
 func production(m *manifest.Manifest) bool { return !isTrue(m, keyDebug) && notHidden(m, keyDebug) }

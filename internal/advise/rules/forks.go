@@ -13,7 +13,7 @@ func forks() advise.Rule {
 	return advise.Rule{
 		ID: "forks", Title: "processes are created while the application works", Section: sectionProcesses, Analyze: judged.ProcessChurn,
 		Needs:  [][]advise.Input{{advise.Findings}},
-		Signal: "a finding of `process-churn`", Threshold: "that of `process-churn`", Source: guide + ": some studies report 1,000 times the cost of a native fork",
+		Signal: "a finding of `process-churn`", Threshold: "the threshold of `process-churn`", Source: guide + ": some studies report 1,000 times the cost of a native fork",
 		Advice: "fork before the load; sys.disallow_subprocesses", NotWhen: []string{"the processes do the work itself, as those of a shell script"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			found := f.Finding(judged.ProcessChurn)

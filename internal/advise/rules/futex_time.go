@@ -15,7 +15,7 @@ func futexTime() advise.Rule {
 		ID: "futex-time", Title: "threads wait for each other", Section: sectionThreads, Analyze: judged.LockContention,
 		Needs:     [][]advise.Input{{advise.Futex}, {advise.Strace}},
 		Signal:    "share of futex in the measured time of system calls, with many calls of futex; without that time, share of futex in the number of the host's system calls, which the advice says",
-		Threshold: "that of `lock-contention`: 30 %, and with the time 1,000 calls/s", Source: "proposed; gramineproject/gramine issues 853 and 910",
+		Threshold: "the threshold of `lock-contention`: 30 %, and with the time 1,000 calls/s", Source: "proposed; gramineproject/gramine issues 853 and 910",
 		Advice:  "fewer threads",
 		NotWhen: []string{"threads hand work to each other through condition variables: those that wait for work are in futex too"},
 		Judge: func(f *advise.Facts) *advise.Advice {

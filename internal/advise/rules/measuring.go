@@ -11,7 +11,7 @@ func measuring() advise.Rule {
 	return advise.Rule{
 		ID: "measuring", Title: "options for measuring are on", Section: sectionStats,
 		Needs:  [][]advise.Input{{advise.Manifest}},
-		Signal: "`sgx.enable_stats`, `sgx.profile.enable`, `sgx.vtune_profile`", Threshold: "any that is on", Source: sectionSyntax + "Enabling SGX enclave stats, SGX profiling: for debug builds and debug enclaves only",
+		Signal: "`sgx.enable_stats`, `sgx.profile.enable`, `sgx.vtune_profile`", Threshold: "any option that is on", Source: sectionSyntax + "Enabling SGX enclave stats, SGX profiling: for debug builds and debug enclaves only",
 		Advice: "turn them off when not measuring",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			a := configured(analysis.Info, analysis.Likely, "These options need a debug build of Gramine, which is slower than a release build. A release build ends at the start with sgx.enable_stats or "+
@@ -35,7 +35,7 @@ func measuring() advise.Rule {
 			debug := f.Manifest.Get(keyDebug)
 			if on, known := debug.Bool(); profiled && (!debug.Set || known && !on) {
 				a.Severity = analysis.High
-				a.Why = "The enclave is no debug enclave, and Gramine profiles no other one: it ends at the start. " + a.Why
+				a.Why = "The enclave is not a debug enclave, and Gramine profiles no other one: it ends at the start. " + a.Why
 				a.Seen = append(a.Seen, setting(f.Manifest, debug, "false"))
 			}
 			a.Do = []string{"turn them off for production and for comparisons of throughput, and use a release build (meson --buildtype=release)"}

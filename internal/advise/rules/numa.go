@@ -14,7 +14,7 @@ func numa() advise.Rule {
 	return advise.Rule{
 		ID: "numa", Title: "the enclave may spread over NUMA nodes", Section: sectionMachine, Analyze: judged.NUMARemoteEPC,
 		Needs:  [][]advise.Input{{advise.Nodes}, {advise.Findings}, {advise.Running}},
-		Signal: "number of NUMA nodes that a running program may use, or that the machine has; a finding of `numa-remote-epc`", Threshold: "more than one node; that of `numa-remote-epc`", Source: guide + ", CPU topology",
+		Signal: "number of NUMA nodes that a running program may use, or that the machine has; a finding of `numa-remote-epc`", Threshold: "more than one node; the threshold of `numa-remote-epc`", Source: guide + ", CPU topology",
 		Advice: "numactl --cpunodebind=0 --membind=0",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			do := []string{"start the program on one node: numactl --cpunodebind=0 --membind=0 gramine-sgx PROGRAM"}

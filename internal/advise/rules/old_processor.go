@@ -15,7 +15,7 @@ func oldProcessor() advise.Rule {
 	return advise.Rule{
 		ID: "old-processor", Title: "the processor forbids RDTSC in enclaves", Section: sectionMachine, Analyze: judged.NeedlessSyscalls,
 		Needs:  [][]advise.Input{{advise.HasSGX2, advise.Strace}, {advise.HasSGX2, advise.Stats, advise.Elapsed}},
-		Signal: "no SGX2, with the signal of `time-calls` or `traps`", Threshold: "those of these rules",
+		Signal: "no SGX2, with the signal of `time-calls` or `traps`", Threshold: "the thresholds of these rules",
 		Source: "Intel SDM, volume 3D, Illegal instructions: RDTSC is legal in enclaves of processors with SGX2; " + guide + ": Icelake and later", Advice: "a newer processor",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			if sgx2, known := f.Machine.Is(machine.SGX2); sgx2 || !known {

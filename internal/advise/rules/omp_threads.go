@@ -18,7 +18,7 @@ func parallel() map[string]string {
 
 func ompThreads() advise.Rule {
 	return advise.Rule{
-		ID: "omp-threads", Title: "the number of OpenMP or MKL threads is left to chance", Section: sectionOther,
+		ID: "omp-threads", Title: "the number of OpenMP or MKL threads is not set", Section: sectionOther,
 		Needs:  [][]advise.Input{{advise.Manifest}},
 		Signal: "libgomp, libomp, libiomp5 or libmkl_rt among the trusted files, and no thread count in `loader.env`", Threshold: "any", Source: guide + ": an application may determine the number of CPUs incorrectly",
 		Advice: "loader.env.OMP_NUM_THREADS or MKL_NUM_THREADS", NotWhen: []string{"the library is trusted but not used", "the application sets the number itself"},
@@ -26,7 +26,7 @@ func ompThreads() advise.Rule {
 			if isTrue(f.Manifest, "loader.insecure__use_host_env") {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Possible, "Gramine passes no environment variable of the host to the application. Without a number, the library takes what it believes to be the number of CPUs.")
+			a := configured(analysis.Info, analysis.Possible, "Gramine passes no environment variable of the host to the application. Without a number, the library detects the number of CPUs itself, which may be wrong.")
 			wanted := make(map[string]bool)
 			for _, file := range f.Manifest.TrustedFiles() {
 				name := path.Base(file.URI)

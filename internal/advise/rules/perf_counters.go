@@ -9,7 +9,7 @@ import (
 
 func perfCounters() advise.Rule {
 	return advise.Rule{
-		ID: "perf-counters", Title: "perf stat cannot see into this enclave", Section: sectionStats,
+		ID: "perf-counters", Title: "perf stat cannot count in this enclave", Section: sectionStats,
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Counters}},
 		Signal: "counters of the processor by perf stat, without `sgx.debug`", Threshold: "any",
 		Source: sectionSyntax + "Debug/production enclave: performance counters do not count in production enclaves", Advice: "ignore these counters, or measure a debug enclave",

@@ -11,7 +11,7 @@ func preheat() advise.Rule {
 	return advise.Rule{
 		ID: "preheat", Title: "pages are first touched while the application works", Section: sectionOther, Analyze: judged.PageFaultStorm,
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Findings, advise.EPCSize}},
-		Signal: "a finding of `page-fault-storm`, with an enclave that fits into the EPC and no EDMM", Threshold: "that of `page-fault-storm`", Source: guide,
+		Signal: "a finding of `page-fault-storm`, with an enclave that fits into the EPC and no EDMM", Threshold: "the threshold of `page-fault-storm`", Source: guide,
 		Advice: "sgx.preheat_enclave = true", NotWhen: []string{"the faults are of files that the host reads, not of enclave memory"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			found := f.Finding(judged.PageFaultStorm)

@@ -34,7 +34,7 @@ func sgxLimit() advise.Rule {
 	return advise.Rule{
 		ID: "sgx-limit", Title: "more threads are slower in the enclave only", Section: sectionThreads, Analyze: judged.ThreadsOverCapacity,
 		Needs:  [][]advise.Input{{advise.Scaling}},
-		Signal: "throughput after its best in SGX, against gramine-direct with the same threads", Threshold: "20 % lost, and less than half as much by gramine-direct",
+		Signal: "throughput beyond its maximum in SGX, against gramine-direct with the same threads", Threshold: "20 % lost, and less than half as much by gramine-direct",
 		Source: "proposed; gramineproject/gramine issue 853: MariaDB loses half from 16 to 32 threads", Advice: "the number of threads with the best throughput",
 		NotWhen: []string{onceMeasured, "the runs in SGX had fewer CPUs"},
 		Judge: func(f *advise.Facts) *advise.Advice {

@@ -18,7 +18,7 @@ func slowLoad() advise.Rule {
 	return advise.Rule{
 		ID: "slow-load", Title: "loading the enclave takes long", Section: sectionSyntax + "EDMM", Analyze: judged.SlowStart,
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Stats}, {advise.Manifest, advise.Findings}},
-		Signal: "\"SGX enclave loading time\" without EDMM; a finding of `slow-start`", Threshold: "5 s; that of `slow-start`", Source: "proposed; EDMM loads 28 to 93 % faster (arXiv 2504.16251)",
+		Signal: "\"SGX enclave loading time\" without EDMM; a finding of `slow-start`", Threshold: "5 s; the threshold of `slow-start`", Source: "proposed; EDMM loads 28 to 93 % faster (arXiv 2504.16251)",
 		Advice: "EDMM, or a smaller enclave",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			bytes, v, known := size(f.Manifest)

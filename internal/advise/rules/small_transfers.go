@@ -18,7 +18,7 @@ func smallTransfers() advise.Rule {
 	return advise.Rule{
 		ID: "small-transfers", Title: "reads and writes are small", Section: sectionOCALLs, Analyze: judged.SmallIO,
 		Needs:  [][]advise.Input{{advise.Traffic}},
-		Signal: "bytes for each read and write of a trace, of at least 10,000", Threshold: "that of `small-io`: below 4 KiB on average",
+		Signal: "bytes for each read and write of a trace, of at least 10,000", Threshold: "the threshold of `small-io`: below 4 KiB on average",
 		Source: "proposed; " + guide + ": copying takes 15 to 50 %, and each call costs the same however little it moves", Advice: "larger buffers",
 		NotWhen: []string{"each request must be answered before the next one comes, as in a protocol without pipelining", "there are few such calls a second: the rule ocalls tells"},
 		Judge: func(f *advise.Facts) *advise.Advice {

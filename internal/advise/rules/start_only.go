@@ -12,7 +12,7 @@ import (
 
 func startOnly() advise.Rule {
 	return advise.Rule{
-		ID: "start-only", Title: "the SGX stats show no more than a start", Section: sectionStats,
+		ID: "start-only", Title: "the SGX stats cover only the start", Section: sectionStats,
 		Needs:  [][]advise.Input{{advise.Stats}},
 		Signal: "EEXITs of a process", Threshold: "at most 200", Source: guide + ": 192 EEXITs of hello world are its start",
 		Advice: "measure a longer run",

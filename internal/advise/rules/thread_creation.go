@@ -16,7 +16,7 @@ func threadCreation() advise.Rule {
 		ID: "thread-creation", Title: "threads are created while the application works", Section: sectionThreads, Analyze: judged.ThreadChurn,
 		Needs:     [][]advise.Input{{advise.Findings}, {advise.Manifest, advise.Churn}, {advise.Running, advise.Churn}},
 		Signal:    "a finding of `thread-churn`; starts of threads in the busiest seconds together with the calls of socket and bind in the same seconds",
-		Threshold: "that of `thread-churn`: 10/s; for each start 1.5 sockets and 0.75 binds",
+		Threshold: "the threshold of `thread-churn`: 10/s; for each start 1.5 sockets and 0.75 binds",
 		Source:    "proposed; Gramine's sources: each new thread makes a pipe with a TLS handshake (create_pollable_event); 2 sockets and 1 bind measured in gramine-direct", Advice: "a thread pool",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			var a *advise.Advice

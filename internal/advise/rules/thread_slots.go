@@ -39,7 +39,7 @@ func threadSlots() advise.Rule {
 	return advise.Rule{
 		ID: "thread-slots", Title: "most thread slots are in use", Section: sectionOther, Analyze: judged.ThreadsOverCapacity,
 		Needs:  [][]advise.Input{{advise.Findings}, {advise.Manifest, advise.Running}},
-		Signal: "a finding of `threads-over-capacity`; threads of a running process, without those of Exitless, against `sgx.max_threads` without EDMM", Threshold: "that of `threads-over-capacity`: 80 %",
+		Signal: "a finding of `threads-over-capacity`; threads of a running process, without those of Exitless, against `sgx.max_threads` without EDMM", Threshold: "the threshold of `threads-over-capacity`: 80 %",
 		Source: "proposed; " + guide + ": raise the number if Gramine complains", Advice: "more thread slots",
 		Judge: func(f *advise.Facts) *advise.Advice {
 			found := f.Finding(judged.ThreadsOverCapacity)

@@ -15,7 +15,7 @@ func traps() advise.Rule {
 	return advise.Rule{
 		ID: "traps", Title: "instructions are trapped and emulated", Section: sectionMachine, Analyze: judged.AEXStorm,
 		Needs:  [][]advise.Input{{advise.Stats, advise.Elapsed}},
-		Signal: "synchronous signals a second after the start", Threshold: "that of `aex-storm` for exceptions: 100/s",
+		Signal: "synchronous signals a second after the start", Threshold: "the threshold of `aex-storm` for exceptions: 100/s",
 		Source: "proposed; " + guide + ": 32 of a start are CPUID", Advice: "find CPUID, RDTSC or SYSCALL in the code; a newer processor",
 		NotWhen: []string{"the application uses signals of its own, such as SIGSEGV of a Java virtual machine"},
 		Judge: func(f *advise.Facts) *advise.Advice {

@@ -20,7 +20,7 @@ func unusedFeatures() advise.Rule {
 	return advise.Rule{
 		ID: "unused-features", Title: "each exit saves registers that may be unused", Section: sectionFeatures, After: "ocalls",
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Findings}, {advise.Manifest, advise.Stats, advise.Elapsed}},
-		Signal: "`sgx.cpu_features.avx512` and `amx` that are not \"disabled\", with the signal of `ocalls`", Threshold: "that of `ocalls`",
+		Signal: "`sgx.cpu_features.avx512` and `amx` that are not \"disabled\", with the signal of `ocalls`", Threshold: "the threshold of `ocalls`",
 		Source: "proposed; " + sectionSyntax + "Optional CPU features; sizes: Intel SDM, volume 1, XSAVE", Advice: "\"disabled\" for what the application does not use",
 		NotWhen: []string{"the processor has neither AVX-512 nor AMX", "the application computes with them, as numerical libraries do"},
 		Judge: func(f *advise.Facts) *advise.Advice {

@@ -35,7 +35,7 @@ func WhatIf(f *advise.Facts, question string) (advise.Estimate, error) {
 	var err error
 	switch {
 	case f.Manifest == nil:
-		return e, errors.New("the setting of now is in the manifest: name it with --manifest")
+		return e, errors.New("the current setting is in the manifest: name it with --manifest")
 	case slices.Contains(Questions(), e.Key) && f.Gramine.Before(manifest.Introduced(e.Key)):
 		e.Note = fmt.Sprintf("Gramine %s (%s) does not know this key: it needs %s.", f.Gramine, f.Gramine.Source, manifest.Introduced(e.Key))
 		return e, nil
@@ -69,32 +69,32 @@ func now(v manifest.Value, otherwise string) string {
 	return v.Text
 }
 
-// ifRPC estimates threads outside instead of none. OCALLs that threads outside make are no exits, so nothing measured tells
+// ifRPC estimates threads outside instead of none. OCALLs that threads outside make are no exits, so no measurement shows
 // what turning them off does.
 func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 	n, v, known := rpc(f.Manifest)
 	wanted := manifest.Value{Set: true, Kind: manifest.Integer, Text: e.Value}
 	m, ok := wanted.Int()
 	if !ok || m < 0 {
-		return fmt.Errorf("%s is no number of threads", e.Value)
+		return fmt.Errorf("%s is not a number of threads", e.Value)
 	}
 	if e.Was = now(v, "0"); !known {
-		return fmt.Errorf("%s: a template hides the value of now: name the rendered manifest", e.Key)
+		return fmt.Errorf("%s: a template hides the current value: name the rendered manifest", e.Key)
 	}
 	if m > 0 {
 		e.Risk = exitlessRisk
 	}
 	if n == m {
-		e.Note = "It is that already, so nothing changes."
+		e.Note = "The setting already has this value, so nothing changes."
 		return nil
 	}
 	if n > 0 {
-		e.Note = "OCALLs of threads outside are no exits, so the stats of a run with Exitless do not show what they save. Measure both."
+		e.Note = "OCALLs of threads outside are not exits, so the stats of a run with Exitless do not show what they save. Measure both."
 		return nil
 	}
 	measured, known := measuredExits(f)
 	if !known {
-		e.Note = "The exits of a run tell: name its SGX stats (" + string(advise.Stats) + ") and their time (" + string(advise.Elapsed) + "), or what counted them (" + string(advise.Findings) + ")."
+		e.Note = "This needs the exits of a run: name its SGX stats (" + string(advise.Stats) + ") and their time (" + string(advise.Elapsed) + "), or what counted them (" + string(advise.Findings) + ")."
 		return nil
 	}
 	clock := f.Machine.Clock()
@@ -184,20 +184,20 @@ func measuredExits(f *advise.Facts) (counted, bool) {
 func ifSize(f *advise.Facts, e *advise.Estimate) error {
 	next, ok := manifest.ParseSize(e.Value)
 	if !ok || next == 0 || next&(next-1) != 0 {
-		return fmt.Errorf("%s is no size of an enclave: use a power of two, such as 512M", e.Value)
+		return fmt.Errorf("%s is not a size of an enclave: use a power of two, such as 512M", e.Value)
 	}
 	bytes, v, known := size(f.Manifest)
 	e.Was = now(v, "256M")
 	if !known {
-		e.Note = "With EDMM the size is only a limit, or a template hides the value of now: there is nothing to estimate."
+		e.Note = "With EDMM the size is only a limit, or a template hides the current value: there is nothing to estimate."
 		return nil
 	}
 	if epc, ok := f.Machine.EPC(); ok && max(next, bytes) > epc {
-		e.Note = fmt.Sprintf("One of the sizes does not fit into the EPC of %s. Loading then evicts pages, and nothing measured tells how long that takes.", mib(epc))
+		e.Note = fmt.Sprintf("One of the sizes does not fit into the EPC of %s. Loading then evicts pages, and no measurement shows how long that takes.", mib(epc))
 		return nil
 	}
 	if next == bytes {
-		e.Note = "It is that already, so nothing changes."
+		e.Note = "The setting already has this value, so nothing changes."
 		return nil
 	}
 	return ifLoading(f, e, setting(f.Manifest, v, `"256M"`), float64(next)/float64(bytes), 1, "the part of the loading time that grows with the size is not known: from none to all of it", "the enclave fits into the EPC with both sizes")
@@ -220,7 +220,7 @@ func ifEDMM(f *advise.Facts, e *advise.Estimate) error {
 // ifLoading adds the loading time times each of two factors.
 func ifLoading(f *advise.Facts, e *advise.Estimate, v advise.Seen, a, b float64, assumptions ...string) error {
 	if !f.Has(advise.Stats) || f.Stats.Longest <= 0 {
-		e.Note = "The loading time of an enclave tells: Gramine prints it with sgx.enable_stats. Name the file with " + string(advise.Stats) + "."
+		e.Note = "This needs the loading time of an enclave: Gramine prints it with sgx.enable_stats. Name the file with " + string(advise.Stats) + "."
 		return nil
 	}
 	load := f.Stats.Longest.Seconds()

@@ -88,9 +88,9 @@ func TestWhatIf(t *testing.T) {
 		{given{manifest: "a=1", load: time.Second, gramine: "1.3"}, "sgx.edmm_enable=true", 0, 0, "Gramine 1.3 (--gramine) does not know this key: it needs 1.4."},
 		{given{manifest: `sgx.enclave_size = "1G"`, load: 8 * time.Second, gramine: "1.0"}, "sgx.enclave_size=2G", 8, 16, ""},
 		{given{manifest: "sgx.insecure__rpc_thread_num = 8", stats: [5]uint64{9, 9, 9, 9, 9}, elapsed: busy}, "sgx.insecure__rpc_thread_num=0", 0, 0, "Measure both"},
-		{loaded, "sgx.enclave_size=1024M", 0, 0, "that already"},
-		{given{manifest: "a=1", stats: manyCalls, elapsed: busy}, "sgx.insecure__rpc_thread_num=0", 0, 0, "that already"},
-		{given{manifest: "sgx.insecure__rpc_thread_num = 8", stats: manyCalls, elapsed: busy}, "sgx.insecure__rpc_thread_num=8", 0, 0, "that already"},
+		{loaded, "sgx.enclave_size=1024M", 0, 0, "already has this value"},
+		{given{manifest: "a=1", stats: manyCalls, elapsed: busy}, "sgx.insecure__rpc_thread_num=0", 0, 0, "already has this value"},
+		{given{manifest: "sgx.insecure__rpc_thread_num = 8", stats: manyCalls, elapsed: busy}, "sgx.insecure__rpc_thread_num=8", 0, 0, "already has this value"},
 	} {
 		e, err := WhatIf(c.facts(t), c.question)
 		if err != nil || !strings.Contains(e.Note, c.note) || (c.note == "") != (len(e.Effects) > 0) {
@@ -105,10 +105,10 @@ func TestWhatIf(t *testing.T) {
 		"sgx.insecure__rpc_thread_num":                      "KEY=VALUE",
 		"sgx.max_threads='$(id)'":                           "KEY=VALUE",
 		"sgx.max_threads=8":                                 "there is no estimate",
-		"sgx.insecure__rpc_thread_num=many":                 "no number of threads",
+		"sgx.insecure__rpc_thread_num=many":                 "not a number of threads",
 		"sgx.enclave_size=3G":                               "power of two",
 		"sgx.edmm_enable=false":                             "not set yet",
-		"sgx.insecure__rpc_thread_num=99999999999999999999": "no number of threads",
+		"sgx.insecure__rpc_thread_num=99999999999999999999": "not a number of threads",
 	} {
 		if _, err := WhatIf(loaded.facts(t), question); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", question, err, want)

@@ -111,7 +111,7 @@ func Judge(t Tables, j int, before, after Findings) []Row {
 	}
 	for i := range rows {
 		if n := gone[rows[i].Claim]; n > 1 && rows[i].Verdict != Undecided {
-			rows[i].Verdict, rows[i].Why = Undecided, fmt.Sprintf("%d causes are gone at once, and the change is that of all: change one thing at a time", n)
+			rows[i].Verdict, rows[i].Why = Undecided, fmt.Sprintf("%d causes are gone at once, and the measured change is that of all together: change one thing at a time", n)
 		}
 	}
 	return rows

@@ -149,7 +149,7 @@ func (k *Kernel) countUsers(before map[uint32]uint32) (map[uint32]uint32, error)
 			continue
 		}
 		if err := k.Users.Delete(user); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			errs = append(errs, fmt.Errorf("forgetting user %d: %w", user, err))
+			errs = append(errs, fmt.Errorf("deleting user %d: %w", user, err))
 		}
 	}
 	return now, errors.Join(errs...)

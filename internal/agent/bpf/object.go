@@ -181,7 +181,7 @@ func (o *Object) Pass(name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, pass.Close()) }()
 	if _, err := io.Copy(io.Discard, pass); err != nil {
-		return fmt.Errorf("passing with iterator %s: %w", name, err)
+		return fmt.Errorf("running iterator %s: %w", name, err)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 
 // The errors of a manifest that is not read.
 var (
-	errKind    = errors.New("it is no regular file")
-	errForeign = errors.New("it is of another user than the process, and not readable for all")
+	errKind    = errors.New("it is not a regular file")
+	errForeign = errors.New("it belongs to another user than the process, and not everyone may read it")
 )
 
 // configured reads the manifest of a program in Gramine, and the settings of one in SCONE.

@@ -61,7 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	end, ok := s.begin(r.Context())
 	if !ok {
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "other requests for manifests come first: ask again later", http.StatusServiceUnavailable)
+		http.Error(w, "too many requests for manifests: try again later", http.StatusServiceUnavailable)
 		return
 	}
 	defer end()

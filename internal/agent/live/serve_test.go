@@ -99,7 +99,7 @@ func TestServePauses(t *testing.T) {
 	}
 	later := time.Now().Add(time.Hour)
 	s.turn <- later
-	if status, body := post(t, s, `{"workload": "redis"}`); status != http.StatusServiceUnavailable || !strings.Contains(body, "ask again later") {
+	if status, body := post(t, s, `{"workload": "redis"}`); status != http.StatusServiceUnavailable || !strings.Contains(body, "try again later") {
 		t.Errorf("%d %s", status, body)
 	}
 	if next := <-s.turn; !next.Equal(later) {

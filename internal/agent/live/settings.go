@@ -33,7 +33,7 @@ const (
 var (
 	errChanged = errors.New("it was written after the program started")
 	// ErrPace means that the manifest was not read, and can be soon.
-	ErrPace = errors.New("other manifests are parsed first")
+	ErrPace = errors.New("too many manifests are waiting: it is parsed later")
 )
 
 // Settings reads settings of programs from their manifests again and again. It is not safe for concurrent use.

@@ -161,13 +161,13 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 	case kind != Watch && rule != "":
 		return fmt.Errorf("only a watch has a rule, and the kind is %s", kind)
 	case len(rule) > maxRule:
-		return fmt.Errorf("the rule has %d bytes and may have %d", len(rule), maxRule)
+		return fmt.Errorf("the rule has %d bytes; the maximum is %d", len(rule), maxRule)
 	case !text.IsLabel(rule):
-		return fmt.Errorf("rule %q holds a control character or is not UTF-8", rule)
+		return fmt.Errorf("rule %q contains a control character or is not UTF-8", rule)
 	case len(one.reason) > maxReason:
-		return fmt.Errorf("the reason has %d bytes and may have %d", len(one.reason), maxReason)
+		return fmt.Errorf("the reason has %d bytes; the maximum is %d", len(one.reason), maxReason)
 	case !text.IsLabel(one.reason):
-		return errors.New("the reason holds a control character or is not UTF-8: write one line")
+		return errors.New("the reason contains a control character or is not UTF-8: write one line")
 	case length < Shortest || length > c.opts.Longest:
 		return fmt.Errorf("seconds=%g is out of range: use %g to %g (control.max-duration)", length.Seconds(), Shortest.Seconds(), c.opts.Longest.Seconds())
 	}

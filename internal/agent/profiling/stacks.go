@@ -43,7 +43,7 @@ func (s *Sampler) SetCode(p Process, all []Code) error {
 // Forget removes the code of a process, whose stacks are found by frame pointers from then on.
 func (s *Sampler) Forget(p Process) error {
 	if err := s.object.Map("unwound").Delete(keyOf(p)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("forgetting the code of process %d: %w", p.PID, err)
+		return fmt.Errorf("removing the mappings of process %d: %w", p.PID, err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func ofUSDT(text string) locator {
 	}
 }
 
-var errOperand = errors.New("it is no constant, register or memory at a register")
+var errOperand = errors.New("it is not a constant, register or memory at a register")
 
 // operand reads one argument.
 func operand(s string) (fetch, error) {

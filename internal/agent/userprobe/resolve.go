@@ -151,7 +151,7 @@ func ofRecord(format string) locator {
 		case !ok:
 			return fetch{}, fmt.Errorf("the tracepoint has no field %s; its numbers are %s", name, strings.Join(names, ", "))
 		case at.Size != 1 && at.Size != 2 && at.Size != 4 && at.Size != 8:
-			return fetch{}, fmt.Errorf("the field %s is no number of at most 8 bytes", name)
+			return fetch{}, fmt.Errorf("the field %s is not a number of at most 8 bytes", name)
 		}
 		at.IsError = flag(f.Name == probefile.Errno)
 		return at, nil

@@ -47,8 +47,8 @@ func TestFieldsOfATracepoint(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"nothing": "the tracepoint has no field nothing; its numbers are bytes, dev, ioprio, name, ret, sector",
-		"rwbs":    "the field rwbs is no number of at most 8 bytes", "cmd": "the field cmd is no number of at most 8 bytes",
-		"flags": "the field flags is no number of at most 8 bytes", "common_pid": "the tracepoint has no field common_pid; its numbers are bytes, dev, ioprio, name, ret, sector",
+		"rwbs":    "the field rwbs is not a number of at most 8 bytes", "cmd": "the field cmd is not a number of at most 8 bytes",
+		"flags": "the field flags is not a number of at most 8 bytes", "common_pid": "the tracepoint has no field common_pid; its numbers are bytes, dev, ioprio, name, ret, sector",
 	} {
 		if _, err := at(probefile.Field{Name: name}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)

@@ -41,7 +41,7 @@ func checkIdentity(t *testing.T, id Identity) {
 	t.Helper()
 	for _, label := range []string{id.Name, id.Container, id.Pod, id.Namespace} {
 		if !utf8.ValidString(label) || strings.ContainsFunc(label, unicode.IsControl) || text.Label(label) != label {
-			t.Errorf("%q is no label value of %+v", label, id)
+			t.Errorf("%q is not a label value of %+v", label, id)
 		}
 	}
 	switch id.Name {

@@ -154,7 +154,7 @@ func (c *content) oneOpen(d *damage) {
 // unwrap returns the text of a line whose sum is right.
 func unwrap(line []byte) ([]byte, error) {
 	if len(line) > maxLine {
-		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(line), maxLine)
+		return nil, fmt.Errorf("it has %d bytes; the maximum is %d", len(line), maxLine)
 	}
 	sum, text, found := bytes.Cut(line, []byte(" "))
 	want, err := strconv.ParseUint(string(sum), 16, 32)
@@ -192,7 +192,7 @@ func (e *Entry) line() ([]byte, error) {
 		line, err = wrap(e)
 	}
 	if err == nil && len(line) > maxLine {
-		err = fmt.Errorf("it has %d bytes, and may have %d", len(line), maxLine)
+		err = fmt.Errorf("it has %d bytes; the maximum is %d", len(line), maxLine)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("finding of rule %q: %w", e.Rule, err)

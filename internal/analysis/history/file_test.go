@@ -55,7 +55,7 @@ func TestDamagedFiles(t *testing.T) {
 		{"a wrong byte", strings.Replace(good, `"rule":"b"`, `"rule":"x"`, 1), "a b c", true, ":3: the checksum is wrong"},
 		{"wrong bytes in both lines", strings.ReplaceAll(good, `"rule":"b"`, `"rule":"x"`), "a c", true, ":3: the checksum is wrong"},
 		{"an empty line", good + "\n", "a b c", true, ":6: it does not begin with a checksum"},
-		{"a long line", good + strings.Repeat("0", maxLine+1) + "\n", "a b c", true, ":6: it has 16385 bytes, and may have 16384"},
+		{"a long line", good + strings.Repeat("0", maxLine+1) + "\n", "a b c", true, ":6: it has 16385 bytes; the maximum is 16384"},
 		{"no header", good[len(lines[0]):], "", true, ":1: its version is 0 instead of 1"},
 		{"a newer version", string(version) + lines[1], "", true, ":1: its version is 2 instead of 1"},
 		{"nothing", "", "", false, ""},

@@ -139,7 +139,7 @@ func Gain(g *analysis.Gain) string {
 	return say("gain_between", "low", strings.TrimSuffix(low, " %"), "high", high)
 }
 
-// leastCores is the least CPU time, in cores, that is printed. A lower end below it is no promise.
+// leastCores is the least CPU time, in cores, that is printed. A lower end below it is not a promise.
 const leastCores = 0.001
 
 // Saving formats the interval of the CPU time that is saved without the cause.

@@ -51,13 +51,13 @@ var (
 		Name: "causes", Query: perSecond("teescope_enclave_aex_total", "cause"), Unit: "1/s", Help: "asynchronous exits by cause",
 	}
 	aexVarianceSignal = engine.Signal{
-		Name: "variance", Query: perSecond("teescope_enclave_aex_variance_total", "cause"), Unit: "1/s", Help: "growth of the variance of these, where they are sampled",
+		Name: "variance", Query: perSecond("teescope_enclave_aex_variance_total", "cause"), Unit: "1/s", Help: "increase of the variance of asynchronous exits, where they are sampled",
 	}
 )
 
 // Thresholds that the configuration can replace.
 var (
-	aexTraps = engine.Threshold{Name: "traps", Default: trapsPerSecond, Unit: "1/s", Help: "least rate of exceptions in an enclave"}
+	aexTraps = engine.Threshold{Name: "traps", Default: trapsPerSecond, Unit: "1/s", Help: "minimum rate of exceptions in an enclave"}
 	aexTicks = engine.Threshold{Name: "ticks", Default: aexOverTick, Unit: "1", Help: "asynchronous exits for each timer interrupt"}
 )
 

@@ -41,8 +41,8 @@ var (
 
 // What can be replaced in the configuration.
 var (
-	bounceShare    = engine.Threshold{Name: "share", Default: bounceUsers, Unit: "ratio", Help: "least share of the copied data that a workload must have to be named"}
-	bounceFailures = engine.Threshold{Name: "failures", Default: bounceFails, Unit: "1/s", Help: "least rate of mappings that fail"}
+	bounceShare    = engine.Threshold{Name: "share", Default: bounceUsers, Unit: "ratio", Help: "minimum share of the copied data that a workload must have to be named"}
+	bounceFailures = engine.Threshold{Name: "failures", Default: bounceFails, Unit: "1/s", Help: "minimum rate of mappings that fail"}
 )
 
 func bounceBuffers() engine.Rule {

@@ -29,7 +29,7 @@ var (
 )
 
 // ecallCost can be replaced in the configuration.
-var ecallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "least share of the CPU time that entering and leaving takes"}
+var ecallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "minimum share of the CPU time that entering and leaving takes"}
 
 func chattyECALLs() engine.Rule {
 	return engine.Rule{

@@ -25,8 +25,8 @@ const (
 
 // Thresholds that the configuration can replace.
 var (
-	stormRate = engine.Threshold{Name: "switches", Default: stormSwitches, Unit: "1/s", Help: "least rate of context switches"}
-	stormCost = engine.Threshold{Name: "share", Default: stormShare, Unit: "ratio", Help: "least share of the CPU time"}
+	stormRate = engine.Threshold{Name: "switches", Default: stormSwitches, Unit: "1/s", Help: "minimum rate of context switches"}
+	stormCost = engine.Threshold{Name: "share", Default: stormShare, Unit: "ratio", Help: "minimum share of the CPU time"}
 )
 
 func contextSwitchStorm() engine.Rule {

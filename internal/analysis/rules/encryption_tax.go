@@ -48,7 +48,7 @@ var (
 )
 
 // encryptionCalls can be replaced in the configuration.
-var encryptionCalls = engine.Threshold{Name: "calls", Default: encryptedCalls, Unit: "1/s", Help: "least rate of calls that move encrypted data"}
+var encryptionCalls = engine.Threshold{Name: "calls", Default: encryptedCalls, Unit: "1/s", Help: "minimum rate of calls that move encrypted data"}
 
 func encryptionTax() engine.Rule {
 	return engine.Rule{

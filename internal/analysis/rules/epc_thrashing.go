@@ -42,7 +42,7 @@ var (
 	}
 	allNeedSignal = engine.Signal{
 		Name: "all_need", Query: "sum by (instance) (max_over_time(sgx_workload_working_set_bytes[$window]))", Unit: "bytes",
-		Help: "the same for all workloads together",
+		Help: "estimate of the enclave page cache that would end the paging of all workloads together",
 	}
 	epcSizeSignal = engine.Signal{
 		Name: "size", Query: "sum by (instance) (sgx_epc_size_bytes)", Unit: "bytes", Help: "enclave page cache of the machine",
@@ -54,7 +54,7 @@ var (
 )
 
 // epcPages can be replaced in the configuration.
-var epcPages = engine.Threshold{Name: "pages", Default: pagingPages, Unit: "1/s", Help: "least rate of pages loaded back, unless the enclave page cache is known to be too small"}
+var epcPages = engine.Threshold{Name: "pages", Default: pagingPages, Unit: "1/s", Help: "minimum rate of pages loaded back, unless the enclave page cache is known to be too small"}
 
 func epcThrashing() engine.Rule {
 	return engine.Rule{

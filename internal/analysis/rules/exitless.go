@@ -46,7 +46,7 @@ var (
 )
 
 // exitlessCost can be replaced in the configuration.
-var exitlessCost = engine.Threshold{Name: "share", Default: exitlessWorth, Unit: "ratio", Help: "least share of the CPU time that exits take"}
+var exitlessCost = engine.Threshold{Name: "share", Default: exitlessWorth, Unit: "ratio", Help: "minimum share of the CPU time that exits take"}
 
 func exitless() engine.Rule {
 	return engine.Rule{

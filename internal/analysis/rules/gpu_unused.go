@@ -29,7 +29,7 @@ var (
 	}
 )
 
-var gpuBusy = engine.Threshold{Name: "cpu", Default: leastBusy, Unit: "cores", Help: "least CPU time of a program that goes on without the GPU"}
+var gpuBusy = engine.Threshold{Name: "cpu", Default: leastBusy, Unit: "cores", Help: "minimum CPU time of a program that goes on without the GPU"}
 
 func gpuUnused() engine.Rule {
 	return engine.Rule{

@@ -48,7 +48,7 @@ const (
 // Signals and trends of this rule alone.
 var (
 	memoryPeakSignal = engine.Signal{
-		Name: "memory_peak", Unit: "ratio", Help: "most memory of the programs' own from a day to three hours ago, as a share of the limit of now",
+		Name: "memory_peak", Unit: "ratio", Help: "most memory of the programs' own from a day to three hours ago, as a share of the current limit",
 		Query: ofContainer("max", "max_over_time(container_memory_rss[21h:10m] offset 3h) / (container_spec_memory_limit_bytes > 0)"),
 	}
 	tcsUsedSignal = engine.Signal{
@@ -59,7 +59,7 @@ var (
 		Name: "epc_used", Unit: "ratio", Help: "enclave memory of the workload by the enclave page cache that it holds or that is free",
 		Query: epcUsed("sgx_workload_resident_bytes", ""),
 	}
-	// Trends compare with the limit of now: one that changed is no growth.
+	// Trends compare with the current limit: one that changed is not growth.
 	memoryTrend = engine.Trend{
 		Name: "memory", Worth: ownMemorySignal, Least: leastUsed,
 		Query: ofContainer("max", "min_over_time(container_memory_rss[$window]) / (container_spec_memory_limit_bytes @ end() > 0)"),
@@ -86,7 +86,7 @@ func epcUsed(resident, at string) string {
 }
 
 // growthLeast is the threshold that the configuration can replace.
-var growthLeast = engine.Threshold{Name: "growth", Default: leastGrown, Unit: "ratio", Help: "least growth in the time looked at, as a share of the limit"}
+var growthLeast = engine.Threshold{Name: "growth", Default: leastGrown, Unit: "ratio", Help: "minimum growth in the time looked at, as a share of the limit"}
 
 func growthToLimit() engine.Rule {
 	return engine.Rule{

@@ -24,7 +24,7 @@ var guestExceptionsSignal = engine.Signal{
 }
 
 // guestCost can be replaced in the configuration.
-var guestCost = engine.Threshold{Name: "share", Default: guestShare, Unit: "ratio", Help: "least share of the CPU time that exceptions in place of instructions take, at their highest cost"}
+var guestCost = engine.Threshold{Name: "share", Default: guestShare, Unit: "ratio", Help: "minimum share of the CPU time that exceptions in place of instructions take, at their highest cost"}
 
 func guestExits() engine.Rule {
 	return engine.Rule{

@@ -42,8 +42,8 @@ var (
 
 // Thresholds that the configuration can replace.
 var (
-	missesRatio = engine.Threshold{Name: "misses", Default: missesOverBase, Unit: "1", Help: "least ratio of misses to the baseline"}
-	missesCost  = engine.Threshold{Name: "share", Default: missesWorth, Unit: "ratio", Help: "least share of the CPU time"}
+	missesRatio = engine.Threshold{Name: "misses", Default: missesOverBase, Unit: "1", Help: "minimum ratio of misses to the baseline"}
+	missesCost  = engine.Threshold{Name: "share", Default: missesWorth, Unit: "ratio", Help: "minimum share of the CPU time"}
 )
 
 func llcMisses() engine.Rule {

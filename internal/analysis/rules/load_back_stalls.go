@@ -42,8 +42,8 @@ var (
 
 // Thresholds that the configuration can replace.
 var (
-	stallTime = engine.Threshold{Name: "time", Default: stallSeconds, Unit: "seconds", Help: "least mean time to load back a page"}
-	stallCost = engine.Threshold{Name: "share", Default: stallShare, Unit: "ratio", Help: "least share of the time that threads wait"}
+	stallTime = engine.Threshold{Name: "time", Default: stallSeconds, Unit: "seconds", Help: "minimum mean time to load back a page"}
+	stallCost = engine.Threshold{Name: "share", Default: stallShare, Unit: "ratio", Help: "minimum share of the time that threads wait"}
 )
 
 func loadBackStalls() engine.Rule {

@@ -54,8 +54,8 @@ var (
 
 // Thresholds that the configuration can replace.
 var (
-	lockCalls = engine.Threshold{Name: "calls", Default: futexPerSecond, Unit: "1/s", Help: "least rate of futex calls"}
-	lockShare = engine.Threshold{Name: "share", Default: lockWorth, Unit: "ratio", Help: "least share of the CPU time in an enclave"}
+	lockCalls = engine.Threshold{Name: "calls", Default: futexPerSecond, Unit: "1/s", Help: "minimum rate of futex calls"}
+	lockShare = engine.Threshold{Name: "share", Default: lockWorth, Unit: "ratio", Help: "minimum share of the CPU time in an enclave"}
 )
 
 func lockContention() engine.Rule {

@@ -38,8 +38,8 @@ var (
 
 // Thresholds that the configuration can replace.
 var (
-	ocallMean = engine.Threshold{Name: "mean", Default: longMean, Unit: "seconds", Help: "least mean time of the OCALL"}
-	ocallTime = engine.Threshold{Name: "share", Default: longShare, Unit: "ratio", Help: "least share of the OCALL in the time that threads run or are in it"}
+	ocallMean = engine.Threshold{Name: "mean", Default: longMean, Unit: "seconds", Help: "minimum mean time of the OCALL"}
+	ocallTime = engine.Threshold{Name: "share", Default: longShare, Unit: "ratio", Help: "minimum share of the OCALL in the time that threads run or are in it"}
 )
 
 var (

@@ -24,7 +24,7 @@ const (
 )
 
 // needlessRatio can be replaced in the configuration.
-var needlessRatio = engine.Threshold{Name: "ratio", Default: needlessDominates, Unit: "1", Help: "least ratio of needless calls to calls that do I/O"}
+var needlessRatio = engine.Threshold{Name: "ratio", Default: needlessDominates, Unit: "1", Help: "minimum ratio of needless calls to calls that do I/O"}
 
 func needlessSyscalls() engine.Rule {
 	return engine.Rule{

@@ -66,9 +66,9 @@ var (
 
 // Thresholds that the configuration can replace.
 var (
-	othersWait  = engine.Threshold{Name: "wait", Default: waitForOthers, Unit: "ratio", Help: "least share of the time waited for a CPU"}
-	othersDisks = engine.Threshold{Name: "disks", Default: disksStall, Unit: "ratio", Help: "least share of the time in which all tasks of the container wait for disks"}
-	othersSteal = engine.Threshold{Name: "stolen", Default: stolen, Unit: "ratio", Help: "least share of the CPUs that the hypervisor gives to others"}
+	othersWait  = engine.Threshold{Name: "wait", Default: waitForOthers, Unit: "ratio", Help: "minimum share of the time waited for a CPU"}
+	othersDisks = engine.Threshold{Name: "disks", Default: disksStall, Unit: "ratio", Help: "minimum share of the time in which all tasks of the container wait for disks"}
+	othersSteal = engine.Threshold{Name: "stolen", Default: stolen, Unit: "ratio", Help: "minimum share of the CPUs that the hypervisor gives to others"}
 )
 
 func notTheTEE() engine.Rule {

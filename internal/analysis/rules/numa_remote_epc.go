@@ -40,7 +40,7 @@ var (
 )
 
 // remotePart can be replaced in the configuration.
-var remotePart = engine.Threshold{Name: "share", Default: remoteShare, Unit: "ratio", Help: "least share of memory on another node"}
+var remotePart = engine.Threshold{Name: "share", Default: remoteShare, Unit: "ratio", Help: "minimum share of memory on another node"}
 
 func numaRemoteEPC() engine.Rule {
 	return engine.Rule{

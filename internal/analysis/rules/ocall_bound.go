@@ -18,7 +18,7 @@ const OCALLBound = "ocall-bound"
 const ocallShare = 0.10
 
 // ocallCost can be replaced in the configuration.
-var ocallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "least share of the CPU time that crossings take"}
+var ocallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "minimum share of the CPU time that crossings take"}
 
 func ocallBound() engine.Rule {
 	return engine.Rule{

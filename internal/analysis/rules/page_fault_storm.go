@@ -49,7 +49,7 @@ var (
 )
 
 // faultRate can be replaced in the configuration.
-var faultRate = engine.Threshold{Name: "faults", Default: faultsPerSecond, Unit: "1/s", Help: "least rate of page faults"}
+var faultRate = engine.Threshold{Name: "faults", Default: faultsPerSecond, Unit: "1/s", Help: "minimum rate of page faults"}
 
 func pageFaultStorm() engine.Rule {
 	return engine.Rule{

@@ -22,7 +22,7 @@ const (
 )
 
 // pollsEmpty can be replaced in the configuration.
-var pollsEmpty = engine.Threshold{Name: "polls", Default: pollRate, Unit: "1/s", Help: "least rate of polls that find nothing"}
+var pollsEmpty = engine.Threshold{Name: "polls", Default: pollRate, Unit: "1/s", Help: "minimum rate of polls that find nothing"}
 
 func pollingLoop() engine.Rule {
 	return engine.Rule{

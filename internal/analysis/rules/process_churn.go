@@ -47,8 +47,8 @@ var (
 
 // Thresholds that the configuration can replace.
 var (
-	churnBirths = engine.Threshold{Name: "enclaves", Default: enclaveBirths, Unit: "1/s", Help: "least rate of new enclaves"}
-	churnForks  = engine.Threshold{Name: "forks", Default: nativeForks, Unit: "1/s", Help: "least rate of new processes outside enclaves"}
+	churnBirths = engine.Threshold{Name: "enclaves", Default: enclaveBirths, Unit: "1/s", Help: "minimum rate of new enclaves"}
+	churnForks  = engine.Threshold{Name: "forks", Default: nativeForks, Unit: "1/s", Help: "minimum rate of new processes outside enclaves"}
 )
 
 func processChurn() engine.Rule {

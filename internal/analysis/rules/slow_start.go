@@ -45,7 +45,7 @@ var (
 )
 
 // startTime can be replaced in the configuration.
-var startTime = engine.Threshold{Name: "time", Default: slowStartSeconds, Unit: "seconds", Help: "least duration of a start"}
+var startTime = engine.Threshold{Name: "time", Default: slowStartSeconds, Unit: "seconds", Help: "minimum duration of a start"}
 
 func slowStart() engine.Rule {
 	return engine.Rule{

@@ -53,7 +53,7 @@ var (
 // Thresholds that the configuration can replace.
 var (
 	smallSize = engine.Threshold{Name: "size", Default: smallBytes, Unit: "bytes", Help: "mean size up to which reads and writes are small"}
-	smallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "least share of the CPU time"}
+	smallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "minimum share of the CPU time"}
 )
 
 func smallIO() engine.Rule {

@@ -33,7 +33,7 @@ const (
 )
 
 // churnRate can be replaced in the configuration.
-var churnRate = engine.Threshold{Name: "threads", Default: churnStarts, Unit: "1/s", Help: "least rate of new threads"}
+var churnRate = engine.Threshold{Name: "threads", Default: churnStarts, Unit: "1/s", Help: "minimum rate of new threads"}
 
 func threadChurn() engine.Rule {
 	return engine.Rule{

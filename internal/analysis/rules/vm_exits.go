@@ -39,7 +39,7 @@ var (
 )
 
 // vmCost can be replaced in the configuration.
-var vmCost = engine.Threshold{Name: "share", Default: outsideShare, Unit: "ratio", Help: "least share of the time of virtual CPUs that exits for one reason take"}
+var vmCost = engine.Threshold{Name: "share", Default: outsideShare, Unit: "ratio", Help: "minimum share of the time of virtual CPUs that exits for one reason take"}
 
 // exitRemedies say what to do about exits of a virtual machine, by reason. The time of hlt is mostly that of a guest with
 // nothing to do, so it is not judged.

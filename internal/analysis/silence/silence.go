@@ -83,9 +83,9 @@ func (m *Matcher) compile() error {
 	case !slices.Contains(Names(), m.Name):
 		return fmt.Errorf("matcher %q: the name is not one of %s", text.Short(m.Name, maxCreator), strings.Join(Names(), ", "))
 	case len(m.Value) > maxValue:
-		return fmt.Errorf("matcher %s: the value has %d bytes and may have %d", m.Name, len(m.Value), maxValue)
+		return fmt.Errorf("matcher %s: the value has %d bytes; the maximum is %d", m.Name, len(m.Value), maxValue)
 	case !text.IsLabel(m.Value):
-		return fmt.Errorf("matcher %s: the value %q holds a control character or is not UTF-8", m.Name, m.Value)
+		return fmt.Errorf("matcher %s: the value %q contains a control character or is not UTF-8", m.Name, m.Value)
 	case m.IsEqual == nil:
 		yes := true
 		m.IsEqual = &yes
@@ -149,17 +149,17 @@ func (s *Silence) check() error {
 		return fmt.Errorf("kind %q: use %s, %s or %s", text.Short(string(s.Kind), maxCreator), analysis.Mute, analysis.Acknowledged, analysis.Intended)
 	}
 	if strings.TrimSpace(s.Comment) == "" {
-		return errors.New("a silence needs a comment: the reason, for those who miss the alert")
+		return errors.New("a silence needs a comment: the reason why the alert is not sent")
 	}
 	for _, field := range []struct {
 		name, value string
 		most        int
 	}{{"comment", s.Comment, maxComment}, {"createdBy", s.CreatedBy, maxCreator}} {
 		if len(field.value) > field.most {
-			return fmt.Errorf("%s has %d bytes and may have %d", field.name, len(field.value), field.most)
+			return fmt.Errorf("%s has %d bytes; the maximum is %d", field.name, len(field.value), field.most)
 		}
 		if !text.IsLabel(field.value) {
-			return fmt.Errorf("%s holds a control character or is not UTF-8: write one line", field.name)
+			return fmt.Errorf("%s contains a control character or is not UTF-8: write one line", field.name)
 		}
 	}
 	switch {

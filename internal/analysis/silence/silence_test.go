@@ -94,7 +94,7 @@ func TestBadMatchers(t *testing.T) {
 		{"severity=high", "is not one of rule, workload, instance"},
 		{"workload=~a)|(b", "unexpected )"},
 		{"workload=~a{1000}b{900}", "too large"},
-		{"workload=" + strings.Repeat("x", 513), "has 513 bytes and may have 512"},
+		{"workload=" + strings.Repeat("x", 513), "has 513 bytes; the maximum is 512"},
 		{"workload=a\x1bb", "control character"},
 	} {
 		if _, err := ParseMatcher(tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -111,7 +111,7 @@ func TestBadSilences(t *testing.T) {
 	for want, change := range map[string]func(*Silence){
 		`kind "nap": use mute, acknowledged or works-as-intended`: func(s *Silence) { s.Kind = "nap" },
 		"a silence needs a comment":                               func(s *Silence) { s.Comment = "  " },
-		"comment has 1001 bytes and may have 1000":                func(s *Silence) { s.Comment = strings.Repeat("x", 1001) },
+		"comment has 1001 bytes; the maximum is 1000":             func(s *Silence) { s.Comment = strings.Repeat("x", 1001) },
 		"write one line":                                     func(s *Silence) { s.Comment = "a\nb" },
 		"createdBy has 101 bytes":                            func(s *Silence) { s.CreatedBy = strings.Repeat("x", 101) },
 		"a mute needs an end":                                func(s *Silence) { s.EndsAt = time.Time{} },

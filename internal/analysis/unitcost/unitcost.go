@@ -183,7 +183,7 @@ func because(state string) string {
 		operation.NoKnown:   "no counter is named and the target has no known one: add operations=COUNTER",
 		operation.Ambiguous: "no counter is named and the target has those of several exporters: add operations=COUNTER",
 		operation.NoCounter: "it is not a counter",
-		operation.Invalid:   "a value is no number of operations: NaN, infinite, negative or above 2^53",
+		operation.Invalid:   "a value is not a number of operations: NaN, infinite, negative or above 2^53",
 		operation.TooMany:   "more series than the limit: select fewer",
 		operation.Refused:   "the target has used its part of the memory",
 	}[state]
@@ -268,7 +268,7 @@ func (c *computation) throughput(o *analysis.Operations, of cost, resets float64
 	points := c.operations[target(*o)]
 	switch why := because(o.State); {
 	case resets > mostResets:
-		o.Because = fmt.Sprintf("the counter went back %.0f times within the window: it is no counter, or its program ends again and again", resets)
+		o.Because = fmt.Sprintf("the counter went back %.0f times within the window: it is not a counter, or its program ends again and again", resets)
 	case why != "" && (len(points) < leastWindows || c.targets[target(*o)] > 1):
 		o.Because = why
 	case len(points) < leastWindows:

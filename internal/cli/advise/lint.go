@@ -33,7 +33,7 @@ type Problem struct {
 // Lint is the result of checking manifests.
 type Lint struct {
 	Problems []Problem `json:"problems"` // by file as named, then by line
-	Warnings []string  `json:"warnings"` // what was read around
+	Warnings []string  `json:"warnings"` // what was skipped
 }
 
 // LintFiles checks manifests by the rules that need nothing else, and facts about a machine if there are some. It leaves out
@@ -43,7 +43,7 @@ func LintFiles(names []string, files Files, least analysis.Severity) (*Lint, err
 	l := &Lint{Problems: []Problem{}, Warnings: []string{}}
 	for _, name := range names {
 		if files.Manifest = name; name == "" {
-			unread = append(unread, errors.New("a name of a file is empty"))
+			unread = append(unread, errors.New("a file name is empty"))
 			continue
 		}
 		facts, warnings, err := Load(files)

@@ -84,7 +84,7 @@ func TestMatchersMatchTheText(t *testing.T) {
 			t.Errorf("%q: %+v", line, all[0])
 		}
 	}
-	if _, found := match(t, ours.Matchers[0].Pattern[0], "", "teescope: warning: app.manifest:2: it is read around"); found {
+	if _, found := match(t, ours.Matchers[0].Pattern[0], "", "teescope: warning: app.manifest:2: it is skipped"); found {
 		t.Error("a warning of teescope is matched")
 	}
 	if err := WriteMatcher(&text, "bad"); err == nil || !strings.Contains(err.Error(), "github, vscode") {

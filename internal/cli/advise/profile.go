@@ -31,7 +31,7 @@ func loadProfile(name string, m *manifest.Manifest) (*read.Functions, []string, 
 	if p.Format == profiles.Gramine {
 		f.PerCall, f.Named = countsCalls(f, m)
 	} else if counts, other := ofCPU(p); !counts {
-		return nil, nil, fmt.Errorf("reading the profile: %s: its samples are of %s, and the rules judge CPU time: record that", name, text.Terminal(text.Short(other, 100)))
+		return nil, nil, fmt.Errorf("reading the profile: %s: its samples count %s, but the rules need CPU time: record a profile of CPU time", name, text.Terminal(text.Short(other, 100)))
 	}
 	var notes []string
 	if unresolved > f.Total/2 {

@@ -125,7 +125,7 @@ func (t *tally) one(name string, m *dto.Metric, label, value string) {
 	t.label(of, label, value)
 }
 
-// label counts a value of a label. An empty value is no label.
+// label counts a value of a label. An empty value is not a label.
 func (t *tally) label(of *tallied, name, value string) {
 	if name == "" || value == "" {
 		return

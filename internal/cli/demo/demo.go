@@ -174,7 +174,7 @@ func (o Options) inGuest() []string {
 	return append([]string{filepath.Base(o.Command[0])}, o.Command[1:]...)
 }
 
-// watched returns the rule for the processes of the command. The kernel cuts their name, which is no regular expression.
+// watched returns the rule for the processes of the command. The kernel cuts their name, which is not a regular expression.
 func (o Options) watched() string {
 	const maxComm = 15 // TASK_COMM_LEN without the zero at its end
 	name := o.inGuest()[0]

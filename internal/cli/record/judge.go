@@ -49,9 +49,9 @@ func (r *recording) judge(p run.Phase, state observed) {
 		r.note("a run file has at most %d series: values of others are missing", run.MaxSeries)
 	}
 	if before, after := outlasts(state.activity); before > 0 {
-		r.note("the load began %s after the recording: totals of the whole run have this time too", before.Round(time.Millisecond))
+		r.note("the load began %s after the recording: totals of the whole run include this time", before.Round(time.Millisecond))
 	} else if after > 0 {
-		r.note("the recording outlasted the load by %s: totals of the whole run have this time too", after.Round(time.Millisecond))
+		r.note("the recording outlasted the load by %s: totals of the whole run include this time", after.Round(time.Millisecond))
 	}
 	for _, note := range sampledNotes(state) {
 		r.note("%s", note)

@@ -69,7 +69,7 @@ func parseSeries(id []byte) (*run.Series, error) {
 	shown := func() string { return text.Terminal(text.Short(text.UTF8(string(id)), 200)) }
 	families, err := exposition.Parse(append(slices.Clone(id), " 0\n"...))
 	if err != nil || len(families) != 1 {
-		return nil, fmt.Errorf("%q is no name with labels", shown())
+		return nil, fmt.Errorf("%q is not a name with labels", shown())
 	}
 	for name, family := range families {
 		if len(family.GetMetric()) != 1 {
@@ -87,7 +87,7 @@ func parseSeries(id []byte) (*run.Series, error) {
 		}
 		return s, nil
 	}
-	return nil, fmt.Errorf("%q is no name with labels", shown())
+	return nil, fmt.Errorf("%q is not a name with labels", shown())
 }
 
 // add adds a sample. A value that is no finite number is none.

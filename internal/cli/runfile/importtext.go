@@ -65,11 +65,11 @@ func sampleLine(b *builder, types familyTypes, line []byte, scale float64) error
 	}
 	v, err := strconv.ParseFloat(fields[0], 64)
 	if err != nil {
-		return fmt.Errorf("the value %q is no number", text.Terminal(text.Short(fields[0], 40)))
+		return fmt.Errorf("the value %q is not a number", text.Terminal(text.Short(fields[0], 40)))
 	}
 	at, err := strconv.ParseFloat(fields[1], 64)
 	if err != nil || !(math.Abs(at*scale) < 1e15) {
-		return fmt.Errorf("the time %q is no number", text.Terminal(text.Short(fields[1], 40)))
+		return fmt.Errorf("the time %q is not a number", text.Terminal(text.Short(fields[1], 40)))
 	}
 	return b.add(s, int64(math.Round(at*scale)), v)
 }
@@ -198,13 +198,13 @@ func (t *csvTable) line(cells []string) error {
 	if cells[1] != "" {
 		n, err := strconv.Atoi(cells[1])
 		if err != nil || n < 1 || n > maxOutcomes {
-			return fmt.Errorf("the repetition %q is no number from 1 to %d", text.Terminal(text.Short(cells[1], 40)), maxOutcomes)
+			return fmt.Errorf("the repetition %q is not a number from 1 to %d", text.Terminal(text.Short(cells[1], 40)), maxOutcomes)
 		}
 		repetition = n
 	}
 	v, err := strconv.ParseFloat(cells[5], 64)
 	if err != nil {
-		return fmt.Errorf("the value %q is no number", text.Terminal(text.Short(cells[5], 40)))
+		return fmt.Errorf("the value %q is not a number", text.Terminal(text.Short(cells[5], 40)))
 	}
 	if cells[3] == "outcome" {
 		return t.outcome(cells, repetition, v)

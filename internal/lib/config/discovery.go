@@ -83,7 +83,7 @@ func discoveryConfigFileKey() *key {
 
 func checkPattern(s string) error {
 	if _, err := filepath.Match(s, ""); err != nil {
-		return fmt.Errorf("%q is no pattern of file names: %w", s, err)
+		return fmt.Errorf("%q is not a pattern of file names: %w", s, err)
 	}
 	if !filepath.IsAbs(s) {
 		return fmt.Errorf("file=%s: use the whole name, which begins with /", s)

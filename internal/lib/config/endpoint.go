@@ -65,8 +65,8 @@ func (e *Endpoint) properties() []property {
 
 func checkWorkload(s string) error {
 	switch s {
-	case "idle", "kernel", "other": // the agent's names for what is no program
-		return fmt.Errorf("%q is no program", s)
+	case "idle", "kernel", "other": // the agent's names for what is not a program
+		return fmt.Errorf("%q is not a program", s)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (e *Endpoint) set(s string) error {
 		case len(value) > maxProperty:
 			return fmt.Errorf("%s has %d bytes; the maximum is %d", name, len(value), maxProperty)
 		case !text.IsLabel(value):
-			return fmt.Errorf("%s: %q holds a control character or is not UTF-8", name, value)
+			return fmt.Errorf("%s: %q contains a control character or is not UTF-8", name, value)
 		default:
 			if err := p.check(value); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -254,7 +254,7 @@ func endpointText(values map[string]string) (string, error) {
 	}
 	if name := values["name"]; name != "" {
 		if strings.ContainsAny(name, "/=") {
-			return "", fmt.Errorf("name: %q holds / or =", name)
+			return "", fmt.Errorf("name: %q contains / or =", name)
 		}
 		s = name + "=" + s
 	}

@@ -43,7 +43,7 @@ func (v *flagValue) String() string {
 	return strings.Join(v.values, " ")
 }
 
-// Set implements pflag.Value. When a flag that is no list is given twice, the last value counts.
+// Set implements pflag.Value. When a flag that is not a list is given twice, the last value counts.
 func (v *flagValue) Set(s string) error {
 	if !v.list {
 		v.values = nil

@@ -58,7 +58,7 @@ func checkProblems(t *testing.T, err error, where *regexp.Regexp) {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) || len(e.Problems) == 0 {
-		t.Fatalf("%v is no list of problems", err)
+		t.Fatalf("%v is not a list of problems", err)
 	}
 	for _, p := range e.Problems {
 		s := p.String()

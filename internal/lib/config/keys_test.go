@@ -32,33 +32,33 @@ var tries = map[string]struct {
 	"web.socket-mode": {[]string{"0600", "0666"}, map[string]string{
 		"rw": `"rw" is not a mode: use for example 0660`, "1777": `"1777" is not a mode: use for example 0660`,
 	}},
-	"web.socket-group": {[]string{"adm", "4"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
-	"web.config-file":  {[]string{"web.yml", "null"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"web.socket-group": {[]string{"adm", "4"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
+	"web.config-file":  {[]string{"web.yml", "null"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"web.external-url": {[]string{"https://t.example.org", "http://h:1/tee"}, map[string]string{
 		"t.example.org":   `"t.example.org": not an http or https URL (use for example https://teescope.example.org)`,
 		"http://u:p@h":    `"http://***@h": a password in a URL ends up in logs; put it into the file with credentials (use for example https://teescope.example.org)`,
 		"http://h/?a=b":   `"http://h/?a=b": only scheme, host and path`,
 		"http://:1":       `"http://:1": no host (use for example https://teescope.example.org)`,
 		"http://h:0":      `"http://h:0": the port "0" is not a number from 1 to 65535 (use for example https://teescope.example.org)`,
-		"http://h\x7f/":   `"http://h\x7f/" holds a control character or is not UTF-8`,
+		"http://h\x7f/":   `"http://h\x7f/" contains a control character or is not UTF-8`,
 		"http://[::1%25]": `"http://[::1%25]": invalid host: ParseAddr("::1%"): zone must be a non-empty string (use for example https://teescope.example.org)`,
 	}},
-	"rules.files":    {[]string{"/etc/teescope/*.yaml", "a.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"rules.files":    {[]string{"/etc/teescope/*.yaml", "a.yml"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"rules.default":  {[]string{"true", "false"}, map[string]string{"no": `"no" is neither true nor false`}},
 	"rules.interval": {[]string{"100ms", "1h"}, map[string]string{"2h": "2h is out of range: use 100ms to 1h"}},
 	"alerting.alertmanagers": {[]string{"http://a:9093", "https://a/alerts"}, map[string]string{
 		"a:9093": `"a:9093": not an http or https URL (use for example http://alertmanager:9093)`,
 	}},
-	"alerting.alertmanager-config-file": {[]string{"am.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"alerting.alertmanager-config-file": {[]string{"am.yml"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"alerting.webhooks": {[]string{"http://a/b?c=d", "file:/etc/hook"}, map[string]string{
 		"x":     `"x": not an http or https URL (use for example http://host:port/path)`,
 		"file:": `"file:" names no file: use for example file:/etc/teescope/webhook`,
 	}},
-	"alerting.webhook-config-file": {[]string{"wh.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"alerting.webhook-config-file": {[]string{"wh.yml"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"pid-namespace":                {[]string{"any", "host"}, map[string]string{"": "has no value", "none": `"none" is not one of host, any`}},
 	"sandbox":                      {[]string{"required"}, map[string]string{"off": `"off" is not one of available, required`}},
 	"user":                         {[]string{"teescope", "65521:1", "0"}, map[string]string{"a b": `"a b" is not a user: use a name, UID or UID:GID, for example 65521`}},
-	"data-dir":                     {[]string{"/srv/a b"}, map[string]string{"": "has no value", "/\x1b": `"/\x1b" holds a control character or is not UTF-8`}},
+	"data-dir":                     {[]string{"/srv/a b"}, map[string]string{"": "has no value", "/\x1b": `"/\x1b" contains a control character or is not UTF-8`}},
 	"interval": {[]string{"100ms", "2m"}, map[string]string{
 		"10":   `"10" has no unit: use for example 10s`,
 		"fast": `"fast" is not a duration: use for example 5s, 90m or 15d`,
@@ -84,7 +84,7 @@ var tries = map[string]struct {
 		"http://h:99999": `"http://h:99999": the port "99999" is not a number from 1 to 65535 (use NAME=http://host:port/metrics)`,
 	}},
 	"targets-config-file": {[]string{"agents.yml", "*.rack1:9750=rack1.yml", "node[12]:9750=/etc/a=b.yml"}, map[string]string{
-		"a\tb":          `"a\tb" holds a control character or is not UTF-8`,
+		"a\tb":          `"a\tb" contains a control character or is not UTF-8`,
 		"[a:9750=a.yml": `"[a:9750=a.yml" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
 		"=a.yml":        `"=a.yml" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
 		"a:9750=":       `"a:9750=" is not [PATTERN=]FILE: use for example *.rack1:9750=/etc/teescope/rack1.yml`,
@@ -102,21 +102,21 @@ var tries = map[string]struct {
 	"remote-write.urls": {[]string{"http://h:9090/api/v1/write"}, map[string]string{
 		"h:9090": `"h:9090": not an http or https URL (use for example http://host:9090/api/v1/write)`,
 	}},
-	"remote-write.config-file": {[]string{"mimir.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"remote-write.config-file": {[]string{"mimir.yml"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"remote-write.labels": {[]string{"cluster=eu"}, map[string]string{
 		"cluster": `"cluster" is not NAME=VALUE: use for example cluster=eu`, "__a=b": `"__a=b" is not NAME=VALUE: use for example cluster=eu`,
 	}},
 	"query.url": {[]string{"http://h:9090", "https://mimir/prometheus"}, map[string]string{
 		"h:9090": `"h:9090": not an http or https URL (use for example http://prometheus:9090)`,
 	}},
-	"query.http-config-file": {[]string{"prometheus.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"query.http-config-file": {[]string{"prometheus.yml"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"remote-write.protocol":  {[]string{"2.0"}, map[string]string{"3.0": `"3.0" is not one of 1.0, 2.0, otlp; did you mean "1.0"?`}},
 	"remote-write.only":      {[]string{"true"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"kubernetes.pods":        {[]string{"true"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"kubernetes.pod-labels": {[]string{"team", "app.kubernetes.io/name"}, map[string]string{
 		"a b": `"a b" is not the name of a label: use for example app.kubernetes.io/name`,
 	}},
-	"discovery-config-file": {[]string{"cmdb.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"discovery-config-file": {[]string{"cmdb.yml"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"scrape-config-file": {[]string{"db=/etc/db.yml"}, map[string]string{
 		"db":  `"db" is not NAME=FILE: use for example redis=/etc/teescope/redis.yml`,
 		"db=": `"db=" is not NAME=FILE: use for example redis=/etc/teescope/redis.yml`,
@@ -168,7 +168,7 @@ var tries = map[string]struct {
 			"-4us":    `"-4us" is neither a time nor a range: use for example 4us or 3us-5us`,
 		},
 	},
-	"probes.file":      {[]string{"probes.yaml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"probes.file":      {[]string{"probes.yaml"}, map[string]string{"a\tb": `"a\tb" contains a control character or is not UTF-8`}},
 	"profiles.enabled": {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"control.enabled":  {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
 	"control.max-duration": {[]string{"1s", "1h", "1d"}, map[string]string{
@@ -185,7 +185,7 @@ var tries = map[string]struct {
 		"1ms": "1ms is out of range: use 1s to 1h",
 	}},
 	"analysis.thresholds": {[]string{"lock-contention.calls=5000 workload=~redis-.*"}, map[string]string{
-		"a\tb": `"a\tb" holds a control character or is not UTF-8`,
+		"a\tb": `"a\tb" contains a control character or is not UTF-8`,
 	}},
 	"analysis.window": {[]string{"10s", "5m", "1d"}, map[string]string{
 		"9s": "9s is out of range: use 10s to 1d",

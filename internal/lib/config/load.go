@@ -87,7 +87,7 @@ func (l *loader) accepts(k *key, values []string, o Origin) bool {
 func (l *loader) areText(k *key, values []string, o Origin) bool {
 	for _, v := range values {
 		if !text.IsLabel(v) {
-			l.problem(o, k.name, "%q holds a control character or is not UTF-8", text.WithoutPassword(v))
+			l.problem(o, k.name, "%q contains a control character or is not UTF-8", text.WithoutPassword(v))
 			return false
 		}
 	}

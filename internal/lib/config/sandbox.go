@@ -66,7 +66,7 @@ func pidNamespaceKey() *key {
 func userKey() *key {
 	return &key{
 		name: "user", commands: Any, kind: "user",
-		usage: "the user that a process started by root becomes after its start: a name, UID or UID:GID; root stays root",
+		usage: "the user to change to after a start as root: a name, UID or UID:GID; root means no change",
 		def:   constant("65521"),
 		set: one(func(c *Config, s string) error {
 			if err := checkUser(s); err != nil {

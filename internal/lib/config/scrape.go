@@ -125,7 +125,7 @@ func scrapeKey() *key {
 	return &key{
 		name: "scrape", commands: Up | Server, kind: "[name=]url...", sep: ";",
 		usage: "also scrape the metrics of an application or exporter; name becomes the label job; " +
-			"workload=NAME operations=COUNTER latency=HISTOGRAM after the URL say whose they are; may be repeated",
+			"workload=NAME operations=COUNTER latency=HISTOGRAM after the URL assign them to a workload; may be repeated",
 		def: none, fields: endpointFields(), item: endpointText,
 		set: func(c *Config, values []string) error {
 			var errs []error

@@ -65,7 +65,7 @@ func TestParseEndpointOfWorkload(t *testing.T) {
 		"http://h:1 workload=":                             "workload has no value",
 		"http://h:1 workload=a workload=b":                 "workload is given twice",
 		"http://h:1 operations=x_total":                    "add workload=NAME",
-		"http://h:1 workload=idle":                         `"idle" is no program`,
+		"http://h:1 workload=idle":                         `"idle" is not a program`,
 		"http://h:1 workload=a operations=rate(x[5m])":     "is not a metric or a PromQL selector",
 		`http://h:1 workload=a operations={a="b"}`:         "names no metric",
 		`http://h:1 workload=a operations=x{a="b"`:         "not closed",
@@ -114,10 +114,10 @@ scrape:
 		"scrape:\n- url: http://h\n  workload:":           "t.yml:3: scrape: workload takes one plain value",
 		"scrape:\n- url: http://h\n  url: http://i":       "t.yml:3: scrape: url is set twice",
 		"scrape:\n- workload: x":                          "t.yml:2: scrape: url is missing",
-		"scrape:\n- {url: http://h, name: a=b}":           `t.yml:2: scrape: name: "a=b" holds / or =`,
+		"scrape:\n- {url: http://h, name: a=b}":           `t.yml:2: scrape: name: "a=b" contains / or =`,
 		"scrape:\n- {url: 'http://h a=b'}":                "t.yml:2: scrape: \"http://h a=b\": a URL has no blanks",
 		"scrape:\n- {url: http://h, operations: x}":       "t.yml:2: scrape: \"http://h\": operations, latency and machine are those of a workload: add workload=NAME",
-		"scrape:\n- {url: http://h, workload: \"a\\tb\"}": "holds a control character",
+		"scrape:\n- {url: http://h, workload: \"a\\tb\"}": "contains a control character",
 		"watch:\n- {pid: 1}":                              "an item must be a plain value",
 	} {
 		_, err := Load(in("t.yml", text))

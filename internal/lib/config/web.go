@@ -140,7 +140,7 @@ func checkSocket(path string) error {
 		return errors.New("the path of a socket must be absolute: use for example unix:/run/teescope/teescope.sock")
 	}
 	if len(path) > 107 {
-		return fmt.Errorf("the path of a socket has %d bytes and may have 107", len(path))
+		return fmt.Errorf("the path of a socket has %d bytes; the maximum is 107", len(path))
 	}
 	return nil
 }

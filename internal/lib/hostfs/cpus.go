@@ -35,7 +35,7 @@ func ParseCPUs(list string) ([]int, error) {
 			to, err = strconv.ParseUint(last, 10, 16)
 		}
 		if err != nil || to < from || len(cpus) > most {
-			return nil, fmt.Errorf("%q is no list of CPUs", list)
+			return nil, fmt.Errorf("%q is not a list of CPUs", list)
 		}
 		for cpu := from; cpu <= to; cpu++ {
 			cpus = append(cpus, int(cpu))

@@ -152,7 +152,7 @@ func FuzzCgroup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, controller string) {
 		path := parseCgroup(data, controller)
 		if strings.Contains(path, "\n") || path != "" && !bytes.Contains(data, []byte(":"+path)) {
-			t.Errorf("%q is no path of %q", path, data)
+			t.Errorf("%q is not a path of %q", path, data)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func FuzzMappings(f *testing.F) {
 		eachMapping(data, func(m Mapping) {
 			n++
 			if bytes.IndexByte(m.Path, '\n') >= 0 || !bytes.Contains(data, m.Path) || bytes.HasPrefix(m.Path, []byte(" ")) {
-				t.Errorf("%q is no path of %q", m.Path, data)
+				t.Errorf("%q is not a path of %q", m.Path, data)
 			}
 		})
 		if n > bytes.Count(data, []byte("\n"))+1 {

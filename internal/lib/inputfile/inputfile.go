@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	// ErrKind is the error of a file that is no regular file.
+	// ErrKind is the error of a file that is not a regular file.
 	ErrKind = errors.New("not a regular file")
 	// ErrSize is the error of a file that is too large.
 	ErrSize = errors.New("the limit for this file")

@@ -197,7 +197,7 @@ func (s *Supervisor) once(ctx context.Context, part Part) (asked bool, err error
 }
 
 // leftAtOnce reports whether a part ended because of SIGTERM: it had not got to handling it, or its start was interrupted.
-// What it says of an interrupted start, such as a cancelled context, is no failure.
+// What it says of an interrupted start, such as a cancelled context, is not a failure.
 func leftAtOnce(cmd *exec.Cmd) bool {
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && (status.Exited() || status.Signaled() && status.Signal() == syscall.SIGTERM)

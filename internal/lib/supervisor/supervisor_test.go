@@ -134,7 +134,7 @@ func TestAFailedStartEndsAll(t *testing.T) {
 	}
 }
 
-// An end while a part still starts is no failure of the part.
+// An end while a part still starts is not a failure of the part.
 func TestAnInterruptedStartIsNoFailure(t *testing.T) {
 	out := output(t)
 	s := New(Options{

@@ -117,7 +117,7 @@ func FuzzNames(f *testing.F) {
 		}
 		for _, name := range PerfMap(strings.NewReader(string(data)), addresses) {
 			if len(name) > maxPerfLine || strings.ContainsAny(name, "\n") || !strings.Contains(string(data), name) {
-				t.Errorf("%q is no name of the perf map", name)
+				t.Errorf("%q is not a name of the perf map", name)
 			}
 		}
 		found, _ := Kallsyms(data, addresses)
@@ -129,7 +129,7 @@ func FuzzNames(f *testing.F) {
 		if table, err := OpenGoTable(bytes.NewReader(data), binary.LittleEndian); err == nil {
 			for _, name := range table.Names(addresses) {
 				if len(name) > Longest || !strings.Contains(string(data), name) {
-					t.Errorf("%q is no name of the table", name)
+					t.Errorf("%q is not a name of the table", name)
 				}
 			}
 		}

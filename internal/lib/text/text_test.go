@@ -75,7 +75,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, most int) {
 		for name, make := range map[string]func(string) string{"Label": Label, "UniqueLabel": UniqueLabel, "HTML": HTML} {
 			if got := make(s); !IsLabel(got) {
-				t.Errorf("%s(%q) = %q is no label", name, s, got)
+				t.Errorf("%s(%q) = %q is not a label", name, s, got)
 			}
 		}
 		if Label(Label(s)) != Label(s) || IsLabel(s) && (Label(s) != s || UniqueLabel(s) != s) {

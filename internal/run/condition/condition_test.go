@@ -180,7 +180,7 @@ func listed(t *testing.T, list string) int {
 		a, err1 := strconv.Atoi(from)
 		b, err2 := strconv.Atoi(to)
 		if err1 != nil || err2 != nil {
-			t.Fatalf("%q is no list of processors", list)
+			t.Fatalf("%q is not a list of processors", list)
 		}
 		n += b - a + 1
 	}

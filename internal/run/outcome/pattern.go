@@ -64,7 +64,7 @@ func Parse(spec string) (Pattern, error) {
 		return invalid("%v", err)
 	}
 	if n := regex.NumSubexp(); n != 1 {
-		return invalid("the expression has %d groups and needs one, around the number; (?:...) is no group", n)
+		return invalid("the expression has %d groups and needs one, around the number; (?:...) is not a group", n)
 	}
 	p := Pattern{name: parts[0], factor: 1, regex: regex}
 	if len(parts) > 1 {
@@ -89,7 +89,7 @@ func Parse(spec string) (Pattern, error) {
 func (p Pattern) Name() string { return p.name }
 
 // Find returns the number of the last match, because benchmarks print their final figures last. A note says of how many
-// matches it is the last. The error is ErrNoMatch, or says that the match is no number.
+// matches it is the last. The error is ErrNoMatch, or says that the match is not a number.
 func (p Pattern) Find(output []byte) ([]Outcome, error) {
 	matches := p.regex.FindAllSubmatchIndex(output, maxMatches)
 	if len(matches) == 0 {
@@ -105,7 +105,7 @@ func (p Pattern) Find(output []byte) ([]Outcome, error) {
 	found := string(output[last[2]:last[3]])
 	v, ok := number(strings.TrimSpace(found))
 	if !ok {
-		return nil, fmt.Errorf("the expression of %s finds %q, which is no number; put the group around the number only", p.name, text.Short(text.UTF8(found), 100))
+		return nil, fmt.Errorf("the expression of %s finds %q, which is not a number; put the group around the number only", p.name, text.Short(text.UTF8(found), 100))
 	}
 	o := Outcome{Name: p.name, Unit: p.unit, Value: v * p.factor, Better: p.better, From: "regex"}
 	if n := len(matches); n > 1 {

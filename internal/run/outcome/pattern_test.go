@@ -55,10 +55,10 @@ func TestPatternErrors(t *testing.T) {
 	}
 	for _, c := range []struct{ spec, output, part string }{
 		{`a=x(\d+)`, "y1", "nothing matches the expression of a"},
-		{`a=x(.+)`, "xyz", `finds "yz", which is no number`},
-		{`a=x(.+)`, "x1,5", "no number"}, // a decimal comma or a thousand
-		{`a=x(.+)`, "x1e999", "no number"},
-		{`a=x(.+)`, "xNaN", "no number"},
+		{`a=x(.+)`, "xyz", `finds "yz", which is not a number`},
+		{`a=x(.+)`, "x1,5", "not a number"}, // a decimal comma or a thousand
+		{`a=x(.+)`, "x1e999", "not a number"},
+		{`a=x(.+)`, "xNaN", "not a number"},
 		{`a=x|(\d)`, "x", "the group of a is not in its last match"},
 		{`a=(1)`, strings.Repeat("1", maxMatches+1), "final figure only"},
 	} {

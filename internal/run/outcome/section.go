@@ -39,7 +39,7 @@ func clean(name string) string {
 }
 
 // add adds an outcome with the direction of its unit. A name that the section has already keeps its first value. A value that
-// is no number is not added.
+// is not a number is not added.
 func (s *section) add(name, unit string, value float64) *Outcome {
 	return s.put(Outcome{Name: name, Unit: unit, Value: value, Better: direction(name, unit)})
 }

@@ -78,7 +78,7 @@ func New(o Options) *Pods {
 		}),
 		reads: own(metric.Desc{
 			Name: "teescope_kubernetes_failures_total", Kind: metric.Counter, Unit: "failures", Labels: []string{"resource"},
-			Help: "How often pods or nodes could not be read from Kubernetes' API. What was known before is still exported; the log has the reason.",
+			Help: "Number of times that pods or nodes could not be read from Kubernetes' API. What was known before is still exported; the log has the reason.",
 		}),
 	}
 }

@@ -22,7 +22,7 @@ func newDescs() descs {
 		}),
 		failures: own(metric.Desc{
 			Name: "teescope_discovery_failures_total", Kind: metric.Counter, Unit: "failures", Labels: []string{"source"},
-			Help: "How often a source of discovery could not be read. The agents that it named before are still scraped; the log has the reason.",
+			Help: "Number of times that a source of discovery could not be read. The agents that it named before are still scraped; the log has the reason.",
 		}),
 	}
 }

@@ -150,7 +150,7 @@ func (f *Finder) update(s *state, targets []Target, err error) {
 		s.failures++
 		if said := err.Error(); said != s.said { // a repeated error is logged once
 			s.said = said
-			f.opts.Log.Warn("looking for agents failed; those that are known stay", "source", s.source.String(), "known", len(s.targets), "err", text.Terminal(said))
+			f.opts.Log.Warn("looking for agents failed; the known agents are still scraped", "source", s.source.String(), "known", len(s.targets), "err", text.Terminal(said))
 		}
 		return
 	}

@@ -159,7 +159,7 @@ func TestUnreadableDirectory(t *testing.T) {
 		t.Errorf("without the directory the agents are %q", <-lists)
 	}
 	if _, err := match(filepath.Join(dir, "a", "x.json")); err == nil {
-		t.Error("a file in no directory is no error")
+		t.Error("a file in no directory is not an error")
 	}
 }
 

@@ -186,7 +186,7 @@ var errTooLong = fmt.Errorf("the answer is larger than %d MiB: use a shorter tim
 func (p *Proxy) complaint(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint)) // an incomplete body is better than none
 	if resp.StatusCode == http.StatusOK {
-		return fmt.Errorf("%s is no Prometheus: its answer begins with %.40q", p.server.Target(), body)
+		return fmt.Errorf("%s is not a Prometheus: its answer begins with %.40q", p.server.Target(), body)
 	}
 	return p.server.ExplainStatus(resp.StatusCode, body)
 }

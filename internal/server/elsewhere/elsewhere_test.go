@@ -111,7 +111,7 @@ func TestOtherAnswersBecomeErrors(t *testing.T) {
 		says       string
 	}{
 		"an error of the API":   {400, "application/json", `{"error":"parse error"}`, 400, "parse error"},
-		"a page":                {200, "text/html", "<script>", 502, "is no Prometheus"},
+		"a page":                {200, "text/html", "<script>", 502, "is not a Prometheus"},
 		"a password is needed":  {401, "text/plain", "no", 502, "requires a user"},
 		"a redirect":            {302, "text/plain", "", 502, "302"},
 		"an unknown path":       {404, "text/plain", "404", 404, "does not have this"},

@@ -408,7 +408,7 @@ func TestOneAnalysisAtATime(t *testing.T) {
 	})
 }
 
-// TestServeOperations: costs are multiplied, workloads selected, and what is no number is refused.
+// TestServeOperations: costs are multiplied, workloads selected, and what is not a number is refused.
 func TestServeOperations(t *testing.T) {
 	s := &source{calls: map[string]float64{"busy": 5000}}
 	a, _ := analyst(t, s, nil)

@@ -160,7 +160,7 @@ func read(in url.Values) (w wanted, err error) {
 		case !slices.Contains(parameters, name):
 			return w, fmt.Errorf("there is no parameter %.40q: use %s", name, strings.Join(parameters, ", "))
 		case len(in.Get(name)) > maxName:
-			return w, fmt.Errorf("%s has %d bytes and may have %d", name, len(in.Get(name)), maxName)
+			return w, fmt.Errorf("%s has %d bytes; the maximum is %d", name, len(in.Get(name)), maxName)
 		}
 	}
 	if (w.pod == "") != (w.onto == "") {

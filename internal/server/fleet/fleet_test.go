@@ -152,7 +152,7 @@ func TestRefusals(t *testing.T) {
 		"?pod=none&to=sgx1":  "422 no pod or workload",
 		"?pod=db&to=nowhere": "422 no watched machine",
 		"?node=exporter":     "422 no watched machine",
-		"?node=" + strings.Repeat("x", maxName+1): "400 node has 1001 bytes and may have 1000",
+		"?node=" + strings.Repeat("x", maxName+1): "400 node has 1001 bytes; the maximum is 1000",
 	} {
 		status, body := get(t, a, "/api/fleet"+path)
 		if code, text, _ := strings.Cut(want, " "); fmt.Sprint(status) != code || !strings.Contains(body, text) {

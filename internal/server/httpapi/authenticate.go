@@ -68,7 +68,7 @@ func certified(r *http.Request) *http.Request {
 func (a *authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err := a.config.current()
 	if err != nil {
-		writeText(w, http.StatusServiceUnavailable, "teescope serves nobody until its web configuration is valid. See its log.\n")
+		writeText(w, http.StatusServiceUnavailable, "teescope refuses all requests until its web configuration is valid. See its log.\n")
 		return
 	}
 	if a.limit != nil && !a.limit.tryTake(time.Now(), 1) {

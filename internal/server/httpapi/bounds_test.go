@@ -86,7 +86,7 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 	if status, body := post(bytes.NewReader(make([]byte, maxBody))); status != 200 {
 		t.Errorf("the longest body: %d %q", status, body)
 	}
-	if status, body := post(bytes.NewReader(make([]byte, maxBody+1))); status != 413 || !strings.Contains(body, "may have 65536") {
+	if status, body := post(bytes.NewReader(make([]byte, maxBody+1))); status != 413 || !strings.Contains(body, "the maximum is 65536") {
 		t.Errorf("an announced body: %d %q", status, body)
 	}
 	hidden := struct{ io.Reader }{bytes.NewReader(make([]byte, maxBody+1))} // of unknown length: chunked

@@ -138,7 +138,7 @@ func (g *gate) punish(w http.ResponseWriter, r *http.Request, conn *connection) 
 	g.mu.Unlock()
 	g.pay(costOfRefusal)
 	w.Header().Set("Retry-After", "1")
-	http.Error(w, fmt.Sprintf("%s asks for metrics too often: more than %d requests wait. Ask at most every second.",
+	http.Error(w, fmt.Sprintf("Too many requests for metrics from %s: more than %d wait. Send at most one a second.",
 		conn.client, maxDelayedOfAClient), http.StatusServiceUnavailable)
 }
 

@@ -88,7 +88,7 @@ func (a admission) admit(regular bool) (end func(), ok bool) {
 
 func tooMany(w http.ResponseWriter, n int) {
 	w.Header().Set("Retry-After", "1")
-	http.Error(w, fmt.Sprintf("%d others ask for metrics already, try again later.", n), http.StatusServiceUnavailable)
+	http.Error(w, fmt.Sprintf("%d other requests for metrics are being answered: try again later.", n), http.StatusServiceUnavailable)
 }
 
 // offered lists the available formats, best first.

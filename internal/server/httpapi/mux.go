@@ -116,7 +116,7 @@ func limitBody(next http.Handler) http.Handler {
 		}
 		if r.ContentLength > maxBody {
 			writeText(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
-				"The request's body has %d bytes and may have %d.\nSplit a long query into several.\n", r.ContentLength, maxBody))
+				"The request's body has %d bytes; the maximum is %d.\nSplit a long query into several.\n", r.ContentLength, maxBody))
 			return
 		}
 		if r.ContentLength != 0 {

@@ -23,7 +23,7 @@ const maxWebConfig = 1 << 20
 
 // webFile is the file with TLS and passwords, in the format of the Prometheus exporter toolkit. It is read again for
 // each request, so that passwords can be changed while the program runs. The toolkit's own handler serves everyone when
-// the file becomes empty. This one serves nobody as long as the file is invalid or protects less than at the start.
+// the file becomes empty. This one refuses all requests as long as the file is invalid or protects less than at the start.
 type webFile struct {
 	path  string // empty for none
 	log   *slog.Logger
@@ -82,7 +82,7 @@ func (w *webFile) current() (*web.Config, error) {
 	case w.err == nil && before != nil:
 		w.log.Info("the web configuration is valid again", "file", w.path)
 	case w.err != nil && (before == nil || before.Error() != w.err.Error()):
-		w.log.Error("nobody is served until the web configuration is valid", "err", w.err)
+		w.log.Error("all requests are refused until the web configuration is valid", "err", w.err)
 	}
 	return w.conf, w.err
 }

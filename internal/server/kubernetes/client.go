@@ -61,7 +61,7 @@ func Connect(ctx context.Context, getenv func(string) string, dir string, failed
 		failed(err)
 		select {
 		case <-ctx.Done():
-			return nil, nil //nolint:nilnil // the end is no error
+			return nil, nil //nolint:nilnil // the end is not an error
 		case <-time.After(pause):
 		}
 	}

@@ -250,7 +250,7 @@ func apply[T Object](all map[string]T, c change, most int) error {
 	return nil
 }
 
-// read decodes changes until the body ends. The end is no error.
+// read decodes changes until the body ends. The end is not an error.
 func read(ctx context.Context, body io.Reader, changes chan<- change) error {
 	limited := &io.LimitedReader{R: body}
 	lines := json.NewDecoder(limited)

@@ -185,7 +185,7 @@ func TestAnOutageLosesNobody(t *testing.T) {
 	}
 	a.answers <- page("", pod("a", "1"), pod("b", "2"))
 	expect(t, names, "a@node-a b@node-b")
-	// An expired version is no failure.
+	// An expired version is not a failure.
 	a.answers <- stream(nil, event("ERROR", `{"code":410,"message":"too old resource version"}`))
 	a.answers <- page("", pod("b", "2"))
 	expect(t, names, "b@node-b")

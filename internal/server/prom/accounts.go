@@ -90,7 +90,7 @@ func (a *accounts) add(key accountKey, ls labels.Labels, mostLabels int64) error
 		before := max(0, now.bytes()-a.reserve)
 		after := max(0, now.bytes()+one.bytes()-a.reserve)
 		if after > before && a.excess+after-before > a.limit/2 {
-			return fmt.Errorf("its series take %d MiB, which is its part of memory.limit: raise the limit, or reduce the series or labels of the target", now.bytes()>>20)
+			return fmt.Errorf("its series take %d MiB, which is the limit of a target within memory.limit: raise the limit, or reduce the series or labels of the target", now.bytes()>>20)
 		}
 		a.excess += after - before
 	}

@@ -72,7 +72,7 @@ func TestReservesOfOtherTargets(t *testing.T) {
 		return n, err
 	}
 	n, err := fill(wild)
-	if got := int64(n) * bytesPerSeries >> 20; got < 20 || got > 25 || !strings.Contains(err.Error(), "its part of memory.limit") {
+	if got := int64(n) * bytesPerSeries >> 20; got < 20 || got > 25 || !strings.Contains(err.Error(), "the limit of a target within memory.limit") {
 		t.Errorf("the first target got %d MiB: %v", got, err)
 	}
 	for _, key := range []accountKey{tame, another} {

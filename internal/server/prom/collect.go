@@ -35,7 +35,7 @@ func NewTargets(s *Server) *Targets {
 		limiter: func() *seriesLimiter { return nil },
 		refused: own(metric.Desc{
 			Name: "teescope_target_refusals_total", Kind: metric.Counter, Unit: "scrapes", Labels: []string{"target_job", "target_instance", "reason"},
-			Help: "Scrapes that were refused because the target had used its part of the server's memory, by what there was too much of: " +
+			Help: "Scrapes that were refused because the target had used its part of the server's memory. reason is the limit that was reached: " +
 				"series within two hours, bytes of series, or metadata (HELP, TYPE and UNIT texts). The target is down meanwhile.",
 		}),
 		bytes: own(metric.Desc{

@@ -240,7 +240,7 @@ func (h *otlpHist) point() (b []byte, ok bool) {
 		if one.count < before || one.count != math.Trunc(one.count) || one.count > maxExact || math.IsInf(one.le, 1) != last {
 			return nil, false
 		}
-		if !(one.le > below) { // also if it is no number
+		if !(one.le > below) { // also if it is not a number
 			return nil, false
 		}
 		below = one.le

@@ -137,7 +137,7 @@ func TestLongQueriesAreRefused(t *testing.T) {
 		"negated":  strings.Repeat("-", 4_000_000) + "1",
 	} {
 		a := ask(t, s.Handler(), form(query))
-		if a.status != http.StatusBadRequest || a.body.ErrorType != "bad_data" || !strings.Contains(a.body.Error, "may have 16384") {
+		if a.status != http.StatusBadRequest || a.body.ErrorType != "bad_data" || !strings.Contains(a.body.Error, "the maximum is 16384") {
 			t.Errorf("%s: %d %+v", name, a.status, a.body)
 		}
 	}

@@ -52,7 +52,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			}
 		}
 		for _, s := range series.Samples {
-			if name == "scrapes_total" && s.Value == s.Value { // a stale marker is no number
+			if name == "scrapes_total" && s.Value == s.Value { // a stale marker is not a number
 				if _, twice := r.got[s.Timestamp]; twice {
 					r.twice++
 				}

@@ -35,7 +35,7 @@ func boundedRequests(next http.Handler) http.Handler {
 
 func boundedParameters(r *http.Request) error {
 	if n := len(r.Form["match[]"]); n > maxSelectors {
-		return fmt.Errorf("the request has %d match[] parameters and may have %d: use a regular expression, or send several requests", n, maxSelectors)
+		return fmt.Errorf("the request has %d match[] parameters; the maximum is %d: use a regular expression, or send several requests", n, maxSelectors)
 	}
 	var all int
 	for _, name := range []string{"query", "match_target", "match[]"} {

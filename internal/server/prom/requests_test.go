@@ -32,7 +32,7 @@ func TestRequestsThatCannotBeParsedCheaply(t *testing.T) {
 		status  int
 		want    string
 	}{
-		"selectors":            {get("/api/v1/series", many), 400, "may have 100"},
+		"selectors":            {get("/api/v1/series", many), 400, "the maximum is 100"},
 		"long selectors":       {get("/api/v1/labels", url.Values{"match[]": {"up" + strings.Repeat(" ", 9000), "up" + strings.Repeat(" ", 9000)}}), 400, "send several requests"},
 		"a regular expression": {get("/api/v1/series", url.Values{"match[]": {`{a=~"` + large + `"}`}}), 400, "smaller repetitions"},
 		"remote read":          {httptest.NewRequest(http.MethodPost, "/api/v1/read", strings.NewReader("x")), 501, "use /api/v1/query_range"},
@@ -48,11 +48,11 @@ func TestDeepQueriesAreRefused(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
 	for query, want := range map[string]string{
-		strings.Repeat("(", 8000) + "1" + strings.Repeat(")", 8000):                       "may nest them 100 deep",
-		strings.Repeat("sum(", 101) + "up" + strings.Repeat(")", 101):                     "may nest them 100 deep",
-		strings.Repeat("2^", 8000) + "2":                                                  "may have 1000",
-		strings.Repeat("-", 8000) + "up":                                                  "may have 100:",
-		strings.Repeat("a or ", 3000) + "b":                                               "may have 1000",
+		strings.Repeat("(", 8000) + "1" + strings.Repeat(")", 8000):                       "deep; the maximum is 100",
+		strings.Repeat("sum(", 101) + "up" + strings.Repeat(")", 101):                     "deep; the maximum is 100",
+		strings.Repeat("2^", 8000) + "2":                                                  "the maximum is 1000",
+		strings.Repeat("-", 8000) + "up":                                                  "the maximum is 100:",
+		strings.Repeat("a or ", 3000) + "b":                                               "the maximum is 1000",
 		"sum(up) + 1":                                                                     "",
 		strings.Repeat("abs(", 50) + "up" + strings.Repeat(")", 50):                       "",
 		"'" + strings.Repeat("(", 200) + "' # " + strings.Repeat("[", 200):                "",

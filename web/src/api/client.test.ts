@@ -55,10 +55,10 @@ describe("Client", () => {
 
   it.each([
     ["another result type", success("scalar", [1, "2"]), "resultType: wanted vector, found scalar"],
-    ["a number for a value", success("vector", [{ metric: {}, value: [1, 2] }]), "query.result[0].value[1]: wanted a string, found a number"],
+    ["a number for a value", success("vector", [{ metric: {}, value: [1, 2] }]), "query.result[0].value[1]: expected a string, found a number"],
     ["a value that is none", success("vector", [{ metric: {}, value: [1, "abc"] }]), 'found "abc"'],
-    ["no metric", success("vector", [{ value: [1, "2"] }]), "query.result[0].metric: wanted an object, found nothing"],
-    ["no object at all", [], "answer: wanted an object, found an array"],
+    ["no metric", success("vector", [{ value: [1, "2"] }]), "query.result[0].metric: expected an object, found nothing"],
+    ["no object at all", [], "answer: expected an object, found an array"],
   ])("refuses %s and says where", async (_, body, want) => {
     const client = await clientFor(answer(body));
     const error = await failure(client.instant("x", 1));

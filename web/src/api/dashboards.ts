@@ -29,7 +29,7 @@ export interface Board {
 
 const show: Decoder<ExploreShow> = (value, path) => {
   const found = SHOWS.find((s) => s === value);
-  if (found === undefined) throw malformed(path, `wanted chart or table, found ${JSON.stringify(value)}`);
+  if (found === undefined) throw malformed(path, `expected chart or table, found ${JSON.stringify(value)}`);
   return found;
 };
 

@@ -166,7 +166,7 @@ export function optional<T>(item: Decoder<T>): Decoder<T | undefined> {
 
 const severity: Decoder<Severity> = (value, path) => {
   const found = SEVERITIES.find((s) => s === value);
-  if (found === undefined) throw malformed(path, `wanted a severity, found ${JSON.stringify(value)}`);
+  if (found === undefined) throw malformed(path, `expected a severity, found ${JSON.stringify(value)}`);
   return found;
 };
 

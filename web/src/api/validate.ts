@@ -13,17 +13,17 @@ function describe(value: unknown): string {
 }
 
 export const text: Decoder<string> = (value, path) => {
-  if (typeof value !== "string") throw malformed(path, `wanted a string, found ${describe(value)}`);
+  if (typeof value !== "string") throw malformed(path, `expected a string, found ${describe(value)}`);
   return value;
 };
 
 export const number: Decoder<number> = (value, path) => {
-  if (typeof value !== "number") throw malformed(path, `wanted a number, found ${describe(value)}`);
+  if (typeof value !== "number") throw malformed(path, `expected a number, found ${describe(value)}`);
   return value;
 };
 
 export const flag: Decoder<boolean> = (value, path) => {
-  if (typeof value !== "boolean") throw malformed(path, `wanted true or false, found ${describe(value)}`);
+  if (typeof value !== "boolean") throw malformed(path, `expected true or false, found ${describe(value)}`);
   return value;
 };
 
@@ -34,20 +34,20 @@ export const sampleValue: Decoder<number> = (value, path) => {
   if (written === "-Inf") return -Infinity;
   if (written === "NaN") return NaN;
   const parsed = Number(written);
-  if (written === "" || Number.isNaN(parsed)) throw malformed(path, `wanted a sample value, found "${written}"`);
+  if (written === "" || Number.isNaN(parsed)) throw malformed(path, `expected a sample value, found "${written}"`);
   return parsed;
 };
 
 export function list<T>(item: Decoder<T>): Decoder<T[]> {
   return (value, path) => {
-    if (!Array.isArray(value)) throw malformed(path, `wanted an array, found ${describe(value)}`);
+    if (!Array.isArray(value)) throw malformed(path, `expected an array, found ${describe(value)}`);
     return value.map((entry: unknown, i) => item(entry, `${path}[${i}]`));
   };
 }
 
 export function pair<A, B>(first: Decoder<A>, second: Decoder<B>): Decoder<[A, B]> {
   return (value, path) => {
-    if (!Array.isArray(value) || value.length !== 2) throw malformed(path, "wanted a pair");
+    if (!Array.isArray(value) || value.length !== 2) throw malformed(path, "expected a pair");
     return [first(value[0], `${path}[0]`), second(value[1], `${path}[1]`)];
   };
 }
@@ -62,7 +62,7 @@ export function record<T>(item: Decoder<T>): Decoder<Record<string, T>> {
 
 export function object(value: unknown, path: string): Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw malformed(path, `wanted an object, found ${describe(value)}`);
+    throw malformed(path, `expected an object, found ${describe(value)}`);
   }
   return value as Record<string, unknown>;
 }

@@ -112,7 +112,7 @@ export function join(...matchers: readonly string[]): string {
 }
 
 /**
- * Returns the selectors of info series that name the workloads of each chosen kind that is no label of values. The
+ * Returns the selectors of info series that name the workloads of each chosen kind that is not a label of values. The
  * container collector knows the names of containers and pods. Without it, and beyond its limit, only the first digits
  * of the container's ID and the pod's are known.
  */

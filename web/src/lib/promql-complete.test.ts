@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { complete, MOST_SUGGESTIONS, placeOf, rank, suggest } from "./promql-complete";
+import { complete, MOST_SUGGESTIONS, contextOf, rank, suggest } from "./promql-complete";
 
 /** Splits a query at the bar, which marks the cursor. */
 function at(marked: string): [string, number] {
@@ -8,7 +8,7 @@ function at(marked: string): [string, number] {
   return [marked.replace("|", ""), cursor];
 }
 
-describe("placeOf", () => {
+describe("contextOf", () => {
   it.each([
     ["ra|", { kind: "name", word: "ra" }],
     ["|", { kind: "name", word: "" }],
@@ -32,12 +32,12 @@ describe("placeOf", () => {
     ["x > 10|", { kind: "none" }],
     ["x{a=\"\\\"|", { kind: "value", word: '\\"' }],
   ])("knows where the cursor is in %s", (marked, want) => {
-    expect(placeOf(...at(marked))).toMatchObject(want);
+    expect(contextOf(...at(marked))).toMatchObject(want);
   });
 
   it("ends for any input", () => {
     for (const text of ["}}}", "]])", '"', "x{a=", "((((", "{{{{", "`\\", "ü{ä=\"", "\u0000", "[5", "#"]) {
-      for (let cursor = 0; cursor <= text.length; cursor++) expect(placeOf(text, cursor).from).toBeLessThanOrEqual(cursor);
+      for (let cursor = 0; cursor <= text.length; cursor++) expect(contextOf(text, cursor).from).toBeLessThanOrEqual(cursor);
     }
   });
 });
@@ -56,16 +56,16 @@ describe("suggestions", () => {
   });
 
   it("contain functions and metrics, and nothing before the first letter", () => {
-    expect(suggest(placeOf("ra", 2), metrics)[0]).toEqual({ text: "rate", about: "function" });
-    expect(suggest(placeOf("", 0), metrics)).toEqual([]);
-    expect(suggest(placeOf("x[1", 3), metrics).map((s) => s.text)).toEqual(["10s", "1m", "15m", "1h", "1d"]);
+    expect(suggest(contextOf("ra", 2), metrics)[0]).toEqual({ text: "rate", about: "function" });
+    expect(suggest(contextOf("", 0), metrics)).toEqual([]);
+    expect(suggest(contextOf("x[1", 3), metrics).map((s) => s.text)).toEqual(["10s", "1m", "15m", "1h", "1d"]);
   });
 });
 
 describe("complete", () => {
   const take = (marked: string, text: string, about = "metric"): string => {
     const [query, cursor] = at(marked);
-    const edit = complete(query, cursor, placeOf(query, cursor), { text, about });
+    const edit = complete(query, cursor, contextOf(query, cursor), { text, about });
     return `${edit.text.slice(0, edit.cursor)}|${edit.text.slice(edit.cursor)}`;
   };
 

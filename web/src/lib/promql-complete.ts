@@ -3,7 +3,7 @@
 // What can be completed at the cursor of a PromQL query, and how it is inserted. Pure; the caller gives the names.
 
 /** What the cursor is in. `from` is the start of the word that is completed. */
-export type Place =
+export type Context =
   /** A metric, function or aggregation. */
   | { kind: "name"; from: number; word: string }
   /** A label within braces (`metric` is the name before them, if there is one) or in a grouping. */
@@ -42,7 +42,7 @@ interface Open {
 }
 
 /** Parses the query up to the cursor. */
-export function placeOf(text: string, cursor: number): Place {
+export function contextOf(text: string, cursor: number): Context {
   const open: Open[] = [];
   let name = "";
   let i = 0;
@@ -63,7 +63,7 @@ export function placeOf(text: string, cursor: number): Place {
       i = end + 1;
     } else if (/[a-zA-Z_:]/.test(c)) {
       const word = /^[\w:]+/.exec(text.slice(i))?.[0] ?? c;
-      if (i + word.length >= cursor) return placeOfWord(top, i, text.slice(i, cursor));
+      if (i + word.length >= cursor) return contextOfWord(top, i, text.slice(i, cursor));
       name = word;
       if (top?.bracket === "{") top.label = word;
       i += word.length;
@@ -81,14 +81,14 @@ export function placeOf(text: string, cursor: number): Place {
       i++;
     }
   }
-  return placeOfWord(open.at(-1), cursor, "");
+  return contextOfWord(open.at(-1), cursor, "");
 }
 
-function none(cursor: number): Place {
+function none(cursor: number): Context {
   return { kind: "none", from: cursor, word: "" };
 }
 
-function placeOfWord(top: Open | undefined, from: number, word: string): Place {
+function contextOfWord(top: Open | undefined, from: number, word: string): Context {
   if (top?.bracket === "[") return { kind: "duration", from, word };
   if (top?.bracket === "{") return top.label === "" ? { kind: "label", from, word, metric: top.before, grouping: false } : none(from + word.length);
   if (top?.bracket === "(" && GROUPINGS.has(top.before)) return { kind: "label", from, word, metric: "", grouping: true };
@@ -137,16 +137,16 @@ const WORDS: readonly Suggestion[] = [
   ...KEYWORDS.map((text) => ({ text, about: "keyword" })),
 ];
 
-/** Returns the suggestions at a place. `known` are names of the server: metrics, labels or values. */
-export function suggest(place: Place, known: readonly Suggestion[]): Suggestion[] {
-  switch (place.kind) {
+/** Returns the suggestions in a context. `known` are names of the server: metrics, labels or values. */
+export function suggest(context: Context, known: readonly Suggestion[]): Suggestion[] {
+  switch (context.kind) {
     case "name":
-      return place.word === "" ? [] : rank([...known, ...WORDS], place.word);
+      return context.word === "" ? [] : rank([...known, ...WORDS], context.word);
     case "duration":
-      return DURATIONS.filter((text) => text.startsWith(place.word)).map((text) => ({ text, about: "duration" }));
+      return DURATIONS.filter((text) => text.startsWith(context.word)).map((text) => ({ text, about: "duration" }));
     case "label":
     case "value":
-      return rank(known, place.word);
+      return rank(known, context.word);
     case "none":
       return [];
   }
@@ -158,18 +158,18 @@ interface Edit {
 }
 
 /** Replaces the word at the cursor by a suggestion and adds what must follow it. */
-export function complete(text: string, cursor: number, place: Place, chosen: Suggestion): Edit {
-  const before = text.slice(0, place.from);
+export function complete(text: string, cursor: number, context: Context, chosen: Suggestion): Edit {
+  const before = text.slice(0, context.from);
   const after = text.slice(cursor).replace(/^[\w:]+/, "");
   const put = (inserted: string, follows: string): Edit => {
     const rest = follows !== "" && after.startsWith(follows) ? after.slice(follows.length) : after;
     return { text: before + inserted + follows + rest, cursor: before.length + inserted.length + follows.length };
   };
-  switch (place.kind) {
+  switch (context.kind) {
     case "value":
-      return { ...put(chosen.text.replace(/[\\"]/g, "\\$&").replace(/\n/g, "\\n"), text.charAt(place.from - 1)) };
+      return { ...put(chosen.text.replace(/[\\"]/g, "\\$&").replace(/\n/g, "\\n"), text.charAt(context.from - 1)) };
     case "label":
-      return place.grouping ? put(chosen.text, "") : put(chosen.text, after.startsWith("=") || after.startsWith("!") ? "" : '="');
+      return context.grouping ? put(chosen.text, "") : put(chosen.text, after.startsWith("=") || after.startsWith("!") ? "" : '="');
     case "duration":
       return put(chosen.text, "]");
     default:

@@ -28,7 +28,7 @@ export function Boundary({ name }: { name: string }) {
       {live && error && <p class="page-note">The threads at the enclave boundary are not known now: {error.message}</p>}
       {live && now && rows.length + now.pairs.length === 0 && (
         <p class="page-note">
-          To see which threads of {name} cross, and which call follows which, name it with --watch, or watch it for a limited time.
+          To see which threads of {name} cross, and which call follows which, select it with --watch, or watch it for a limited time.
         </p>
       )}
       {live && rows.length > 0 && (

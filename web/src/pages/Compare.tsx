@@ -14,7 +14,7 @@ import { listWords } from "../lib/words";
 import { usePairMarks } from "../panels/use-marks";
 import { CompareForm } from "./compare/CompareForm";
 import { PairChart } from "./compare/PairChart";
-import { areSeveral, chosenAt, type Place, placeId, placeName, withNode, sideA, sideB, undecided } from "./compare/places";
+import { areSeveral, chosenAt, type NodeWorkload, workloadId, workloadName, withNode, sideA, sideB, undecided } from "./compare/node-workloads";
 import { RecordedRuns } from "./compare/RecordedRuns";
 import { RatioTable } from "./compare/RatioTable";
 import { type Row, shape } from "./compare/shape";
@@ -47,11 +47,11 @@ export function Compare() {
   const view = useStore(session.view);
   const written = chosen(view);
   const where = useWhere(written.offset);
-  const places = where.value ?? [];
-  const params = withNodes(written, places);
+  const candidates = where.value ?? [];
+  const params = withNodes(written, candidates);
   const divisors = divisorsOf(params);
-  const open = [sideA(params), sideB(params)].find((side) => undecided(places, side).length > 0);
-  const same = params.a !== "" && placeId(sideA(params)) === placeId(sideB(params)) && params.offset === 0;
+  const open = [sideA(params), sideB(params)].find((side) => undecided(candidates, side).length > 0);
+  const same = params.a !== "" && workloadId(sideA(params)) === workloadId(sideB(params)) && params.offset === 0;
   const known = where.value !== undefined || where.error !== undefined;
   const ready = known && params.a !== "" && params.b !== "" && !same && !open && typeof divisors !== "string";
   const [head, text] = nothingYet(same, open, typeof divisors === "string" ? divisors : undefined);
@@ -66,7 +66,7 @@ export function Compare() {
         }}
       />
       {ready ? (
-        <Result params={params} several={areSeveral(places)} divisors={divisors} />
+        <Result params={params} several={areSeveral(candidates)} divisors={divisors} />
       ) : (
         <section class="panel" aria-label="Nothing to compare yet" data-panel="compare-none">
           <div class="panel-message explanation">
@@ -81,12 +81,12 @@ export function Compare() {
 }
 
 /** Adds the machine of each side where there is only one. */
-function withNodes(params: CompareParams, places: readonly Place[]): CompareParams {
-  return { ...params, nodeA: withNode(places, sideA(params)).node, nodeB: withNode(places, sideB(params)).node };
+function withNodes(params: CompareParams, candidates: readonly NodeWorkload[]): CompareParams {
+  return { ...params, nodeA: withNode(candidates, sideA(params)).node, nodeB: withNode(candidates, sideB(params)).node };
 }
 
 /** Returns why nothing is compared, and what to do. */
-function nothingYet(same: boolean, open: Place | undefined, problem: string | undefined): [string, string] {
+function nothingYet(same: boolean, open: NodeWorkload | undefined, problem: string | undefined): [string, string] {
   if (same) return ["A and B are the same", "Choose another workload for B, or enter how much earlier B is to compare one workload at two times."];
   if (open) return [`On which node is ${open.workload}?`, "Several machines have a workload of that name. Choose one of them."];
   if (problem !== undefined) return ["The divisor is not valid", problem];
@@ -156,7 +156,7 @@ function Result({ params, several, divisors }: ResultProps) {
 
 function sideNames(params: CompareParams, several: boolean): [string, string] {
   const { offset } = params;
-  const [a, b] = [placeName(sideA(params), several), placeName(sideB(params), several)];
+  const [a, b] = [workloadName(sideA(params), several), workloadName(sideB(params), several)];
   return [a, offset > 0 ? `${b}, ${formatSpan(offset)} earlier` : b];
 }
 

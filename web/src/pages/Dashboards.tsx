@@ -69,7 +69,7 @@ function One({ board, changed }: { board: Board; changed: () => void }) {
         <details>
           <summary>Delete</summary>
           <button type="button" class="plain-button" onClick={() => void remove()}>
-            Delete it for everybody
+            Delete it for all users
           </button>
         </details>
         <span class="aside">

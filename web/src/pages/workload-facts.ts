@@ -73,7 +73,7 @@ export function switchesRefusal(control: Control | null, name: string, node: str
   const there = `On the machine itself: teescope control watch ${shellWord(`workload=${name}`)} --for 10m`;
   if (control === null) return `This server runs no agent, so it switches nothing on. ${there}`;
   if (node !== "" && control.machine !== "" && node !== control.machine) {
-    return `The workload runs on ${node}, and this server switches only its own agent on ${control.machine}. ${there}`;
+    return `The workload runs on ${node}, and this server controls only its own agent, on ${control.machine}. ${there}`;
   }
   if (!control.allowed) return "The agent allows no changes. Start it with --control.enabled to allow them.";
   return "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { partText } from "./charts/Icicle";
-import { buildTree, findNode, neighbour, place } from "./flame";
+import { buildTree, findNode, neighbour, layOut } from "./flame";
 
 const rows = [
   { path: ["redis", "read"], value: 30 },
@@ -27,9 +27,9 @@ describe("buildTree", () => {
   });
 });
 
-describe("place", () => {
+describe("layOut", () => {
   it("gives each part its share below what holds it", () => {
-    const at = place(tree, []).map((p) => [p.path.join("/"), p.depth, p.left, p.width]);
+    const at = layOut(tree, []).map((p) => [p.path.join("/"), p.depth, p.left, p.width]);
     expect(at).toEqual([
       ["", 0, 0, 1],
       ["redis", 1, 0, 0.8],
@@ -41,12 +41,12 @@ describe("place", () => {
   });
 
   it("zooms into a part, and keeps its ancestors", () => {
-    expect(place(tree, ["nginx"]).map((p) => [p.path.join("/"), p.depth, p.width])).toEqual([
+    expect(layOut(tree, ["nginx"]).map((p) => [p.path.join("/"), p.depth, p.width])).toEqual([
       ["", 0, 1],
       ["nginx", 1, 1],
       ["nginx/read", 2, 1],
     ]);
-    expect(place(tree, ["gone", "read"])).toEqual(place(tree, []));
+    expect(layOut(tree, ["gone", "read"])).toEqual(layOut(tree, []));
   });
 });
 
@@ -62,7 +62,7 @@ it("arrow keys go up, down and to the neighbours, and stop at the ends", () => {
 });
 
 it("describes a part in words", () => {
-  const part = place(tree, []).find((p) => p.path.join("/") === "redis/write");
+  const part = layOut(tree, []).find((p) => p.path.join("/") === "redis/write");
   expect(part && partText(part, tree.value, "per_second", ["Workload", "System call"])).toBe("System call: redis, write: 50/s, 50 % of all");
   expect(findNode(tree, ["redis", "nothing"]).path).toEqual(["redis"]);
 });

@@ -14,7 +14,7 @@ export interface FlameNode {
   children: FlameNode[];
 }
 
-export interface Placed {
+export interface LaidOut {
   node: FlameNode;
   /** The path from the root. Names in one path are unique. */
   path: readonly string[];
@@ -75,10 +75,10 @@ export function findNode(root: FlameNode, path: readonly string[]): { node: Flam
 }
 
 /** Computes the positions when the part at a path fills the width. Its ancestors stay visible above it. */
-export function place(root: FlameNode, focus: readonly string[]): Placed[] {
-  const placed: Placed[] = [];
+export function layOut(root: FlameNode, focus: readonly string[]): LaidOut[] {
+  const parts: LaidOut[] = [];
   const lay = (node: FlameNode, path: readonly string[], left: number, width: number): void => {
-    placed.push({ node, path, depth: path.length, left, width });
+    parts.push({ node, path, depth: path.length, left, width });
     let at = left;
     for (const child of node.children) {
       const share = node.value > 0 ? (width * child.value) / node.value : 0;
@@ -89,10 +89,10 @@ export function place(root: FlameNode, focus: readonly string[]): Placed[] {
   const { path } = findNode(root, focus);
   for (let depth = 0; depth < path.length; depth++) {
     const above = path.slice(0, depth);
-    placed.push({ node: findNode(root, above).node, path: above, depth, left: 0, width: 1 });
+    parts.push({ node: findNode(root, above).node, path: above, depth, left: 0, width: 1 });
   }
   lay(findNode(root, path).node, path, 0, 1);
-  return placed;
+  return parts;
 }
 
 /** Returns the path that an arrow key moves to: the parent, the greatest child, or a sibling. */

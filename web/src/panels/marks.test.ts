@@ -107,10 +107,10 @@ describe("flags", () => {
     const kinds: MarkKind[] = ["alert", "restart", "restart", "start", "deployment", "restart"];
     const folded = foldFlags(kinds.map((kind) => mark(kind, 0)), [100, 40, 45, 108, 200, 300], 16);
     expect(folded).toEqual([
-      { place: 40, kind: "restart", text: "R2" },
-      { place: 100, kind: "alert", text: "2" },
-      { place: 200, kind: "deployment", text: "D" },
-      { place: 300, kind: "restart", text: "R" },
+      { position: 40, kind: "restart", text: "R2" },
+      { position: 100, kind: "alert", text: "2" },
+      { position: 200, kind: "deployment", text: "D" },
+      { position: 300, kind: "restart", text: "R" },
     ]);
     expect(foldFlags([], [])).toEqual([]);
   });

@@ -62,11 +62,11 @@ export function beginnings(series: RangeSeries, from: number, step: number): num
 const subject = (s: RangeSeries): string => fillLegend("{{pod}}/{{container}}|{{pod}}|{{name}}|{{workload}}", s.metric);
 const isContainer = (s: RangeSeries): boolean => (s.metric["name"] ?? "") !== "" || (s.metric["image"] ?? "") !== "";
 /** Returns what changed, and on which machine. */
-const place = (s: RangeSeries): string => `${isContainer(s) ? "Container " : ""}${subject(s)} on ${s.metric["instance"] ?? "?"}`;
+const subjectOnNode = (s: RangeSeries): string => `${isContainer(s) ? "Container " : ""}${subject(s)} on ${s.metric["instance"] ?? "?"}`;
 
 function deployed(s: RangeSeries): string {
   const image = s.metric["image"] ?? "";
-  return isContainer(s) ? `${place(s)} runs another image than before${image === "" ? "" : `: ${image}`}` : `${place(s)} runs another program file than before`;
+  return isContainer(s) ? `${subjectOnNode(s)} runs another image than before${image === "" ? "" : `: ${image}`}` : `${subjectOnNode(s)} runs another program file than before`;
 }
 
 export function toMarks(answers: MarkAnswers, chosen: Chosen, interval: Interval, step: number): Mark[] {
@@ -81,7 +81,7 @@ export function toMarks(answers: MarkAnswers, chosen: Chosen, interval: Interval
     ...marksOf("alert", answers.alerts.filter(concerns), (s) => beginnings(s, from, step), (s) => `Alert ${s.metric["alertname"] ?? ""} fires${of(s, "for")}`),
     ...marksOf("finding", answers.findings.filter(concerns), moments, (s) => `Finding ${s.metric["rule"] ?? ""}${of(s, "at")}, first seen`),
     ...marksOf("deployment", answers.deployments, moments, deployed),
-    ...marksOf("restart", answers.restarts, moments, (s) => `${place(s)} was restarted`),
+    ...marksOf("restart", answers.restarts, moments, (s) => `${subjectOnNode(s)} was restarted`),
     ...marksOf("start", answers.containers, moments, (s) => `Container ${subject(s)} started`),
     ...marksOf("start", answers.agents, moments, (s) => `teescope on ${s.metric["instance"] ?? "?"} started`),
   ];

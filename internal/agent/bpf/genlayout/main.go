@@ -111,7 +111,7 @@ func layout(spec *btf.Spec, pkg, object string) ([]byte, error) {
 		}
 		enum, ok := typ.(*btf.Enum)
 		if !ok {
-			return nil, fmt.Errorf("%s is no enumeration: %v", variable.Name, typ)
+			return nil, fmt.Errorf("%s is not an enumeration: %v", variable.Name, typ)
 		}
 		_, prefix, _ := strings.Cut(strings.TrimPrefix(name, "values_"), "_")
 		writeConstants(&constants, enum, prefix)

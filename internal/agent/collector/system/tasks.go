@@ -25,11 +25,11 @@ func (k *kernelSide) iterate() error {
 	clear(k.gauges)
 	pass, err := k.tasks.Open()
 	if err != nil {
-		return fmt.Errorf("starting a pass over the tasks: %w", err)
+		return fmt.Errorf("starting to iterate over the tasks: %w", err)
 	}
 	defer pass.Close()
 	if _, err := io.Copy(io.Discard, pass); err != nil {
-		return fmt.Errorf("passing over the tasks: %w", err)
+		return fmt.Errorf("iterating over the tasks: %w", err)
 	}
 	return nil
 }

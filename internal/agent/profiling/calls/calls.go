@@ -189,7 +189,7 @@ func (f *Finder) open(pid int, m hostfs.Mapping) (one *file, isNew bool, err err
 	}
 	program, err := executable.Read(f.Host.Reader(uint32(pid), opened))
 	if err == nil && len(f.files) >= maxFiles {
-		err = fmt.Errorf("it is one file too many of %d", maxFiles)
+		err = fmt.Errorf("the limit of %d files is reached", maxFiles)
 	}
 	if err != nil {
 		return nil, false, errors.Join(err, opened.Close())

@@ -222,9 +222,9 @@ func (p *Profiler) profile(ctx context.Context) {
 	p.about.Tallies = profiling.Tallies{LostSamples: after.LostSamples - before.LostSamples, LostStacks: after.LostStacks - before.LostStacks}
 	p.say("making a profile", p.finish())
 	gone, err := p.table.Prune()
-	p.say("forgetting processes", err)
+	p.say("removing ended processes", err)
 	if p.tables != nil {
-		p.say("forgetting processes", p.tables.Prune(gone))
+		p.say("removing ended processes", p.tables.Prune(gone))
 	}
 }
 

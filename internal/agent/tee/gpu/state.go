@@ -102,7 +102,7 @@ func unsupported(err error) error {
 	return err
 }
 
-// absent reports whether this machine has nothing to say, which is no failure. The device stays when the driver is unloaded.
+// absent reports whether this machine has nothing to say, which is not a failure. The device stays when the driver is unloaded.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) || errors.Is(err, ErrUnsupported)
 }

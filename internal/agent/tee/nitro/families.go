@@ -37,7 +37,7 @@ func newFamilies() *families {
 		opened: counter("teescope_vsock_connection_requests_total", "requests",
 			"Requests for a connection by vsock.", both),
 		resets: counter("teescope_vsock_resets_total", "packets",
-			"Packets that refuse or end a connection by vsock at once. Many received ones mean that nobody listens in the enclave.", both),
+			"Packets that refuse or end a connection by vsock at once. Many received ones mean that no program listens in the enclave.", both),
 		enclaves: gauge("teescope_nitro_enclaves", "enclaves",
 			"Nitro Enclaves that run.", "open files of processes named nitro-cli"),
 		info: metric.New(metric.Desc{

@@ -58,7 +58,7 @@ func newFamilies() *families {
 			"Pages that KVM has mapped for a virtual machine, by size: 4k, 2m, 1g. Many 4k pages make translations of addresses slow. "+
 				"Absent if debugfs is not mounted, or if the thread that created the virtual machine has ended.", debugfs+"pages_4k, pages_2m, pages_1g", "vm", "size"),
 		polls: counter("teescope_vm_halt_poll_seconds_total", "seconds",
-			"Time that KVM polled for work after the guest's HLT, by whether some came (success) or not (fail). It is CPU time of the host. Absent as teescope_vm_pages is.",
+			"Time that KVM polled for work after the guest's HLT, by whether some came (success) or not (fail). It is CPU time of the host. Absent in the same cases as teescope_vm_pages.",
 			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", "vm", "result"),
 		private: gauge("teescope_vm_private_memory_bytes", "bytes",
 			"Private memory of a virtual machine of TDX or SEV-SNP. The host can neither swap nor reclaim it, and the process of the VMM does not show it. "+

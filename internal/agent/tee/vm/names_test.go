@@ -72,7 +72,7 @@ func FuzzForeign(f *testing.F) {
 		id := identify(strings.Split(group, "/"), strings.Split(args, "\x00"))
 		for _, s := range []string{id.name, id.sandbox, id.vmm} {
 			if s != text.Label(s) || utf8.RuneCountInString(s) > maxName || len(s) > 4*maxName {
-				t.Errorf("%q is no label, or too long", s)
+				t.Errorf("%q is not a label, or too long", s)
 			}
 		}
 		if len(id.sandbox) > 4*shortID || id.vmm == "" {

@@ -75,7 +75,7 @@ func (r *reader) one(n *yaml.Node) Probe {
 func (r *reader) name(n *yaml.Node, p *Probe) {
 	s := r.match(n, "name", nameForm(), "a name of at most 60 lower-case letters, digits and _ that begins with a letter")
 	if s == "probe" || strings.HasPrefix(s, "probe_") { // a unit follows the name
-		r.problem(n.Line, "name: %q begins as teescope's own metrics about probes do", s)
+		r.problem(n.Line, "name: %q begins with the prefix of teescope's own metrics about probes", s)
 		return
 	}
 	for _, suffix := range suffixes {
@@ -220,11 +220,11 @@ func (r *reader) value(n *yaml.Node, p *Probe) {
 	case v.Kind == Events:
 		r.problem(n.Line, "value: it needs sum or histogram, with a field; without value the events are counted")
 	case v.Field.Name == Comm:
-		r.problem(n.Line, "value: comm is no number")
+		r.problem(n.Line, "value: comm is not a number")
 	case bounded && v.Kind == Sum:
 		r.problem(n.Line, "value: a sum has no buckets")
 	case slices.Contains(suffixes, "_"+v.Unit):
-		r.problem(n.Line, "value: %s is no unit", v.Unit)
+		r.problem(n.Line, "value: %s is not a unit", v.Unit)
 	case v.Field.Name == Duration && (scaled || v.Unit != "" && v.Unit != "seconds"):
 		r.problem(n.Line, "value: a duration is in seconds and needs neither unit nor scale")
 	}
@@ -283,7 +283,7 @@ func (r *reader) field(n *yaml.Node, what, s string, p *Probe) Field {
 	switch {
 	case s == "": // reported already
 	case typed && !known:
-		bad("%q is no type: use u8, u16, u32, u64, s8, s16, s32 or s64", text.Short(kind, maxName))
+		bad("%q is not a type: use u8, u16, u32, u64, s8, s16, s32 or s64", text.Short(kind, maxName))
 	case name == Comm || name == CPU:
 	case m == Tracepoint:
 		if !wordForm().MatchString(name) {

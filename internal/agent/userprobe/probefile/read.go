@@ -158,7 +158,7 @@ func (r *reader) scalar(n *yaml.Node, what string) string {
 	case utf8.RuneCountInString(n.Value) > maxText:
 		r.problem(n.Line, "%s: longer than %d characters", what, maxText)
 	case !text.IsLabel(n.Value):
-		r.problem(n.Line, "%s: %q holds a control character or is not UTF-8", what, n.Value)
+		r.problem(n.Line, "%s: %q contains a control character or is not UTF-8", what, n.Value)
 	default:
 		return n.Value
 	}

@@ -22,7 +22,7 @@ type NotPrometheusError struct{ Target, What string }
 
 // Error describes the answer and says what to use instead.
 func (e *NotPrometheusError) Error() string {
-	return fmt.Sprintf("%s is no Prometheus: %s\n"+
+	return fmt.Sprintf("%s is not a Prometheus: %s\n"+
 		"Name a teescope up or server, or a Prometheus or VictoriaMetrics that scrapes the agents, with the path that is\n"+
 		"before its /api/v1. An agent alone keeps no history", e.Target, e.What)
 }
@@ -80,7 +80,7 @@ func (s *Source) explain(ctx context.Context, err error) error {
 
 // strange returns an error for an answer that is JSON, but not of the API.
 func (s *Source) strange(what string) error {
-	return &NotPrometheusError{s.Target(), "its answer is not that of the API: " + text.Terminal(what)}
+	return &NotPrometheusError{s.Target(), "its answer is not in the format of the API: " + text.Terminal(what)}
 }
 
 // explainSaid describes an error of the API.

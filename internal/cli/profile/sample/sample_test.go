@@ -101,7 +101,7 @@ func TestTheCommandAndItsDescendantsAreRecorded(t *testing.T) {
 	made = made[:min(len(made), 15)]
 	for _, name := range names {
 		if !slices.Contains([]string{"e2eorphan", "e2echild", "sh", "sleep", made}, name) {
-			t.Errorf("%s is no process of the command", name)
+			t.Errorf("%s is not a process of the command", name)
 		}
 	}
 	if info, err := os.Stat(o.Output); err != nil || info.Mode().Perm() != 0o600 {

@@ -38,7 +38,7 @@ const (
 
 var (
 	// ErrNoCounters reports that the machine has no counters for the events. Most virtual machines have none.
-	ErrNoCounters = errors.New("the processor or its hypervisor gives no counters")
+	ErrNoCounters = errors.New("the processor or its hypervisor provides no counters")
 	// ErrNotAllowed reports that the user may not count, not even the programs of the user.
 	ErrNotAllowed = errors.New("perf_event_paranoid allows no counters to this user")
 )

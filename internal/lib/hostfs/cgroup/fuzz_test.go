@@ -57,7 +57,7 @@ func checkStats(t *testing.T, s *Stats) {
 				t.Errorf("%q twice, or too many: %d", r.Name, len(list))
 			}
 			if r.Name == "" || !utf8.ValidString(r.Name) || strings.ContainsFunc(r.Name, unicode.IsControl) {
-				t.Errorf("%q is no label value", r.Name)
+				t.Errorf("%q is not a label value", r.Name)
 			}
 			seen[r.Name] = true
 		}

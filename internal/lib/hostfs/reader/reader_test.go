@@ -278,6 +278,6 @@ func TestNothingIsReadBeforeThePrivilegesAreDropped(t *testing.T) {
 func TestAPanicIsAnError(t *testing.T) {
 	p := New(machine(t, nil))
 	if _, err := Of(p, 7, func() (int, error) { panic("no") }); err == nil {
-		t.Error("a panic of a read is no error")
+		t.Error("a panic of a read is not an error")
 	}
 }

@@ -79,10 +79,10 @@ func NewQuota(limit int) *Quota {
 }
 
 // ErrQuota means that a user or control group has its quota.
-var ErrQuota = errors.New("its user or control group has its share of the places")
+var ErrQuota = errors.New("its user or control group has reached its quota")
 
-// ErrFull means that all places are taken.
-var ErrFull = errors.New("all places are taken")
+// ErrFull means that the limit for all users and control groups is reached.
+var ErrFull = errors.New("the limit for all users and control groups is reached")
 
 // Take takes a place for a tenant. It returns ErrQuota or ErrFull if there is none for it.
 func (q *Quota) Take(t Tenant) error {

@@ -46,7 +46,7 @@ func Samples(t testing.TB, most int, collect func(emit func(prometheus.Metric)))
 	return families
 }
 
-// NoControls checks that no label holds a control character.
+// NoControls checks that no label contains a control character.
 func NoControls(t testing.TB, families []*dto.MetricFamily) {
 	t.Helper()
 	for _, family := range families {

@@ -56,7 +56,7 @@ func (c *callgrind) line(line []byte) error {
 	}
 	key, value, found := bytes.Cut(line, []byte(":"))
 	if !found {
-		return fmt.Errorf("%q is no line of callgrind", excerpt(line))
+		return fmt.Errorf("%q is not a line of callgrind", excerpt(line))
 	}
 	return c.header(string(key), strings.Fields(string(value)))
 }
@@ -158,7 +158,7 @@ func (c *callgrind) cost(line []byte) error {
 	for i, f := range fields[min(c.positions, len(fields)):] {
 		v, err := strconv.ParseInt(string(f), 10, 64)
 		if err != nil || v < 0 {
-			return fmt.Errorf("%q has a cost that is no number from 0 to 2^63", excerpt(line))
+			return fmt.Errorf("%q has a cost that is not a number from 0 to 2^63", excerpt(line))
 		}
 		c.values[i] = v
 	}

@@ -61,7 +61,7 @@ func number(s string) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(v) || v < 0 || v >= 1<<61 {
-		return 0, errors.New("the count is no number from 0 to 2^61")
+		return 0, errors.New("the count is not a number from 0 to 2^61")
 	}
 	return int64(math.Round(v)), nil
 }

@@ -97,7 +97,7 @@ func (r *perf) line(line []byte) error {
 func (r *perf) header(line []byte) error {
 	m := perfHeader().FindSubmatch(line)
 	if m == nil {
-		return fmt.Errorf("%q is no output of perf script: write it with \"perf script -F comm,pid,tid,time,period,event,ip,sym,dso\"", excerpt(line))
+		return fmt.Errorf("%q is not the output of perf script: write it with \"perf script -F comm,pid,tid,time,period,event,ip,sym,dso\"", excerpt(line))
 	}
 	event := text.Label(string(m[5]))
 	if !slices.Contains(r.events, event) {
@@ -164,7 +164,7 @@ func (r *perf) frame(line []byte) error {
 	}
 	ip, rest, _ := bytes.Cut(line, []byte(" "))
 	if _, err := strconv.ParseUint(string(ip), 16, 64); err != nil {
-		return fmt.Errorf("%q is no frame of perf script: a frame is ADDRESS FUNCTION (LIBRARY)", excerpt(line))
+		return fmt.Errorf("%q is not a frame of perf script: a frame is ADDRESS FUNCTION (LIBRARY)", excerpt(line))
 	}
 	name, library := split(string(bytes.TrimSpace(rest)))
 	f := profile.Frame{Function: profile.NameOf(perfOffset().ReplaceAllString(name, "")), Library: library}

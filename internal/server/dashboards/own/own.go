@@ -72,9 +72,9 @@ func checkTitle(title string) error {
 	case strings.TrimSpace(title) == "":
 		return errors.New("it needs a title")
 	case len(title) > maxTitle:
-		return fmt.Errorf("the title has %d bytes and may have %d", len(title), maxTitle)
+		return fmt.Errorf("the title has %d bytes; the maximum is %d", len(title), maxTitle)
 	case !text.IsLabel(title):
-		return errors.New("the title holds a control character or is not UTF-8: write one line")
+		return errors.New("the title contains a control character or is not UTF-8: write one line")
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (p Panel) check() error {
 		return err
 	}
 	if len(p.Expr) > maxExpr {
-		return fmt.Errorf("the query has %d bytes and may have %d", len(p.Expr), maxExpr)
+		return fmt.Errorf("the query has %d bytes; the maximum is %d", len(p.Expr), maxExpr)
 	}
 	if err := promql.Check(p.Expr); err != nil {
 		return err

@@ -218,7 +218,7 @@ func (w *walker) reads(n *parser.Call, at place, window, step time.Duration) {
 		reads *= sorting
 	}
 	if reads > MaxReads {
-		w.fail("%s over %s at %.0f steps costs as much as reading %.0f samples of each series, and a query may cost %d: "+
+		w.fail("%s over %s at %.0f steps costs as much as reading %.0f samples of each series, and the maximum for a query is %d: "+
 			"use a shorter range, or fewer steps", n.Func.Name, model.Duration(window), at.times, reads, MaxReads)
 	}
 }

@@ -56,16 +56,16 @@ func (n *nesting) add(item parser.ItemType) {
 // check returns an error if a text is nested too deep. It parses the text only if that may be the case.
 func (n *nesting) check(expr string) error {
 	if n.deepest > MaxBrackets {
-		return fmt.Errorf("the query nests brackets %d deep and may nest them %d deep: split it into several", n.deepest, MaxBrackets)
+		return fmt.Errorf("the query nests brackets %d deep; the maximum is %d: split it into several", n.deepest, MaxBrackets)
 	}
 	if n.most > MaxBrackets {
-		return fmt.Errorf("the query has %d signs that follow each other and may have %d: remove pairs of them", n.most, MaxBrackets)
+		return fmt.Errorf("the query has %d signs that follow each other; the maximum is %d: remove pairs of them", n.most, MaxBrackets)
 	}
 	if n.levels < MaxDepth {
 		return nil
 	}
 	if deep := depth(expr); deep > MaxDepth {
-		return fmt.Errorf("the query has %d operators and functions inside each other and may have %d: "+
+		return fmt.Errorf("the query has %d operators and functions inside each other; the maximum is %d: "+
 			"use a regular expression instead of a chain of operators, or split it into several", deep, MaxDepth)
 	}
 	return nil

@@ -15,17 +15,17 @@ func TestNesting(t *testing.T) {
 	}{
 		{`sum by (a) (rate(up{b="c"}[5m]))`, "", ""},
 		{strings.Repeat("(", 100) + "1" + strings.Repeat(")", 100), "", ""},
-		{strings.Repeat("(", 101) + "1" + strings.Repeat(")", 101), "nests brackets 101 deep and may nest them 100 deep", ""},
+		{strings.Repeat("(", 101) + "1" + strings.Repeat(")", 101), "nests brackets 101 deep; the maximum is 100", ""},
 		{strings.Repeat("(", 16000), "nests brackets", ""},
 		{`label_replace(up, "a", "` + strings.Repeat("(", 101) + `", '` + strings.Repeat("[", 101) + "', `" + strings.Repeat("{", 101) + "`) # " + strings.Repeat("(", 101), "", ""},
 		{strings.Repeat("(up) + ", 400) + "1", "", "too long to format"},
 		{strings.Repeat("up or ", 999) + "up", "", "too long to format"},
 		{strings.Repeat("up or ", 1000) + "up", "1001 operators and functions", ""},
-		{strings.Repeat("2 ^ ", 1000) + "2", "may have 1000", ""},
-		{strings.Repeat("-", 16000) + "up", "may have 100:", ""},
-		{strings.Repeat("-#\n", 5000) + "up", "may have 100:", ""},
+		{strings.Repeat("2 ^ ", 1000) + "2", "the maximum is 1000", ""},
+		{strings.Repeat("-", 16000) + "up", "the maximum is 100:", ""},
+		{strings.Repeat("-#\n", 5000) + "up", "the maximum is 100:", ""},
 		{strings.Repeat("-", 100) + "up", "", ""},
-		{strings.Repeat("+-", 8000) + "up", "may have 100:", ""},
+		{strings.Repeat("+-", 8000) + "up", "the maximum is 100:", ""},
 		{`sum by (` + strings.Repeat("or,", 2000) + `b) (up)`, "", ""}, // operators in the text are few in the tree
 	} {
 		check := func(kind string, err error, want string) {

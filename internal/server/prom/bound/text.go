@@ -23,7 +23,7 @@ const maxRegexp = 100_000
 // text that is no PromQL is left to the parser.
 func Text(expr string) error {
 	if len(expr) > MaxText {
-		return fmt.Errorf("the query has %d bytes and may have %d: split it into several", len(expr), MaxText)
+		return fmt.Errorf("the query has %d bytes; the maximum is %d: split it into several", len(expr), MaxText)
 	}
 	var size float64
 	var nested nesting
@@ -53,7 +53,7 @@ func Text(expr string) error {
 }
 
 func tooLargeRegexp(size float64) error {
-	return fmt.Errorf("the regular expressions have %.0f steps and may have %d: use fewer or smaller repetitions such as {1000}", size, maxRegexp)
+	return fmt.Errorf("the regular expressions have %.0f steps; the maximum is %d: use fewer or smaller repetitions such as {1000}", size, maxRegexp)
 }
 
 // regexpSize returns the number of instructions of a regular expression, and 0 for an invalid one, which is never

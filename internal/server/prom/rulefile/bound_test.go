@@ -15,7 +15,7 @@ func TestCostlyRulesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ expr, want string }{
 		"steps":  {`up[365d:1ms]`, "use a larger step than 1ms"},
 		"nested": {`max_over_time(rate(up[5m:1s])[30d:100ms])`, "all subqueries of a query together may need 1000000"},
-		"long":   {strings.Repeat("-", 17_000) + "1", "the query has 17008 bytes and may have 16384"},
+		"long":   {strings.Repeat("-", 17_000) + "1", "the query has 17008 bytes; the maximum is 16384"},
 		"regexp": {`up{job=~"` + strings.Repeat("a", 1000) + `{999}` + strings.Repeat("(b{1000})", 200) + `"}`, "fewer or smaller repetitions"},
 		"labels": {strings.Repeat(`label_join(`, 20) + "up" + strings.Repeat(`,"a","","a","a","a")`, 20), "nest fewer of them"},
 	} {

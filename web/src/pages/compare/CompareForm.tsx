@@ -8,7 +8,7 @@ import { quote } from "../../lib/filters";
 import { type CompareParams, formatDuration } from "../../lib/page-params";
 import { useSession } from "../../lib/session";
 import { type Loaded, useRequest, useShown } from "../../panels/use-data";
-import { areSeveral, type Place, placeId, placeName, placeOf, sideA, sideB, undecided } from "./places";
+import { areSeveral, type NodeWorkload, workloadId, workloadName, workloadOfId, sideA, sideB, undecided } from "./node-workloads";
 
 const OFFSETS = ["1m", "5m", "15m", "30m", "1h", "3h", "6h", "12h", "1d", "7d"];
 
@@ -25,13 +25,13 @@ const PERS: readonly { per: string; title: string }[] = [
 
 interface FormProps {
   params: CompareParams;
-  where: Loaded<Place[]>;
+  where: Loaded<NodeWorkload[]>;
   problem: string | undefined;
   onChange: (change: Partial<CompareParams>) => void;
 }
 
 export function CompareForm({ params, where, problem, onChange }: FormProps) {
-  const places = where.value ?? [];
+  const candidates = where.value ?? [];
   const [offsetProblem, setOffsetProblem] = useState<string | undefined>(undefined);
   return (
     <form
@@ -43,10 +43,10 @@ export function CompareForm({ params, where, problem, onChange }: FormProps) {
       }}
     >
       <Field label="A">
-        <Choice id="compare-a" places={places} value={sideA(params)} onChoose={({ workload, node }) => { onChange({ a: workload, nodeA: node }); }} />
+        <Choice id="compare-a" candidates={candidates} value={sideA(params)} onChoose={({ workload, node }) => { onChange({ a: workload, nodeA: node }); }} />
       </Field>
       <Field label="B">
-        <Choice id="compare-b" places={places} value={sideB(params)} onChoose={({ workload, node }) => { onChange({ b: workload, nodeB: node }); }} />
+        <Choice id="compare-b" candidates={candidates} value={sideB(params)} onChoose={({ workload, node }) => { onChange({ b: workload, nodeB: node }); }} />
       </Field>
       <Field label="B is earlier by">
         <TextInput
@@ -71,7 +71,7 @@ export function CompareForm({ params, where, problem, onChange }: FormProps) {
         type="button"
         class="plain-button"
         title="Swap A and B"
-        disabled={placeId(sideA(params)) === placeId(sideB(params))}
+        disabled={workloadId(sideA(params)) === workloadId(sideB(params))}
         onClick={() => {
           onChange({ a: params.b, nodeA: params.nodeB, b: params.a, nodeB: params.nodeA, per: params.perB === "" ? params.per : params.perB, perB: params.perB === "" ? "" : params.per });
         }}
@@ -133,34 +133,34 @@ function TextInput({ id, list, placeholder, value, wide, onText }: TextInputProp
 
 interface ChoiceProps {
   id: string;
-  places: readonly Place[];
-  value: Place;
-  onChoose: (place: Place) => void;
+  candidates: readonly NodeWorkload[];
+  value: NodeWorkload;
+  onChoose: (choice: NodeWorkload) => void;
 }
 
 /**
  * A chosen workload stays in the list when it is gone, so that a shared address shows it. A single machine is not
  * written into the address.
  */
-function Choice({ id, places, value, onChoose }: ChoiceProps) {
-  const several = areSeveral(places);
-  const open = undecided(places, value).length > 0;
+function Choice({ id, candidates, value, onChoose }: ChoiceProps) {
+  const several = areSeveral(candidates);
+  const open = undecided(candidates, value).length > 0;
   const none = value.workload === "";
-  const gone = !none && !open && !places.some((p) => placeId(p) === placeId(value));
+  const gone = !none && !open && !candidates.some((p) => workloadId(p) === workloadId(value));
   return (
     <select
       id={id}
-      value={placeId(value)}
+      value={workloadId(value)}
       onChange={(event) => {
-        const place = placeOf(event.currentTarget.value);
-        onChoose(several ? place : { ...place, node: "" });
+        const choice = workloadOfId(event.currentTarget.value);
+        onChoose(several ? choice : { ...choice, node: "" });
       }}
     >
-      {none && <option value={placeId(value)}>choose…</option>}
-      {open && <option value={placeId(value)}>{value.workload}: choose a node…</option>}
-      {[...places, ...(gone ? [value] : [])].map((place) => (
-        <option key={placeId(place)} value={placeId(place)}>
-          {placeName(place, several || place === value)}
+      {none && <option value={workloadId(value)}>choose…</option>}
+      {open && <option value={workloadId(value)}>{value.workload}: choose a node…</option>}
+      {[...candidates, ...(gone ? [value] : [])].map((choice) => (
+        <option key={workloadId(choice)} value={workloadId(choice)}>
+          {workloadName(choice, several || choice === value)}
         </option>
       ))}
     </select>

@@ -13,7 +13,7 @@ import { COMPARED } from "../../panels/compared";
 import { type FrameRequest, FrameLoader } from "../../panels/frames";
 import type { Query } from "../../panels/types";
 import { type Loaded, useRequest, useShown } from "../../panels/use-data";
-import { chosenAt, type Place, sideA, sideB } from "./places";
+import { chosenAt, type NodeWorkload, sideA, sideB } from "./node-workloads";
 import { align, comparable, type Sides } from "./shape";
 
 /** Maximum number of points: about one for each window of a rate, so that few windows overlap. */
@@ -45,12 +45,12 @@ export function useCompared(params: CompareParams, divisors: Divisors | undefine
   const key = JSON.stringify([a, params.nodeA, b, params.nodeB, offset, nodes, divisors?.a.expr, divisors?.b.expr]);
   const load = useMemo(() => new Loaders(session), [session, key]);
   const step = stepFor(interval.to - interval.from, scrapeInterval, POINTS);
-  const side = (place: Place, shift: number): Omit<FrameRequest, "queries"> => {
+  const side = (choice: NodeWorkload, shift: number): Omit<FrameRequest, "queries"> => {
     const { from, to } = { from: interval.from - shift, to: interval.to - shift };
     return {
       interval: { from, to },
       points: POINTS,
-      filling: { ...chosenAt(place, nodes), scrapeInterval, age: agentAge(server, to) },
+      filling: { ...chosenAt(choice, nodes), scrapeInterval, age: agentAge(server, to) },
     };
   };
   const loadSides = async (_: Session, signal: AbortSignal): Promise<Compared> => {

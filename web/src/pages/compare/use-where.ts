@@ -7,10 +7,10 @@ import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { nodesKey } from "../../lib/view-keys";
 import { type Loaded, useRequest, useShown } from "../../panels/use-data";
-import { type Place, placesOf } from "./places";
+import { type NodeWorkload, workloadsOf } from "./node-workloads";
 
 /** Returns the workloads of both times, within the filter of nodes. */
-export function useWhere(offset: number): Loaded<Place[]> {
+export function useWhere(offset: number): Loaded<NodeWorkload[]> {
   const { interval } = useShown();
   const nodes = nodesKey(useStore(useSession().view));
   const { value, ...rest } = useRequest(
@@ -19,6 +19,6 @@ export function useWhere(offset: number): Loaded<Place[]> {
     "",
     true,
   );
-  const places = useMemo(() => value && placesOf(value), [value]);
-  return places ? { ...rest, value: places } : rest;
+  const candidates = useMemo(() => value && workloadsOf(value), [value]);
+  return candidates ? { ...rest, value: candidates } : rest;
 }

@@ -5,7 +5,7 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../../api/errors";
 import { quote } from "../../lib/filters";
-import { complete, type Place, placeOf, type Suggestion, suggest } from "../../lib/promql-complete";
+import { complete, type Context, contextOf, type Suggestion, suggest } from "../../lib/promql-complete";
 import { LONGEST_QUERY } from "../../lib/page-params";
 import { metricsIn } from "../../lib/promql";
 import { useRequest, useShown } from "../../panels/use-data";
@@ -26,11 +26,11 @@ export function QueryEditor({ index, value, metrics, error, onInput, onRun }: Ed
   const listId = useId();
   const [cursor, setCursor] = useState<number | undefined>(undefined); // defined while the list may be open
   const [active, setActive] = useState(-1);
-  const place = cursor === undefined ? undefined : placeOf(value, cursor);
-  const known = useKnown(place, value, metrics);
-  const offered = place ? suggest(place, known) : [];
+  const context = cursor === undefined ? undefined : contextOf(value, cursor);
+  const known = useKnown(context, value, metrics);
+  const offered = context ? suggest(context, known) : [];
   // A complete name needs no suggestion. A value still needs its closing quote.
-  const isDone = place?.kind === "name" && offered.length === 1 && offered[0]?.text === place.word;
+  const isDone = context?.kind === "name" && offered.length === 1 && offered[0]?.text === context.word;
   const shown = isDone ? [] : offered;
   const open = shown.length > 0;
   const wanted = useRef<number | undefined>(undefined);
@@ -54,8 +54,8 @@ export function QueryEditor({ index, value, metrics, error, onInput, onRun }: Ed
     setActive(-1);
   };
   const take = (chosen: Suggestion | undefined): void => {
-    if (!place || cursor === undefined || !chosen) return;
-    const edit = complete(value, cursor, place, chosen);
+    if (!context || cursor === undefined || !chosen) return;
+    const edit = complete(value, cursor, context, chosen);
     wanted.current = edit.cursor;
     onInput(edit.text);
     setCursor(edit.cursor);
@@ -152,10 +152,10 @@ function Problem({ id, error, expr }: { id: string; error: ApiError; expr: strin
   );
 }
 
-/** Returns the names of the server for a place: metrics, labels or values. */
-function useKnown(place: Place | undefined, text: string, metrics: readonly Suggestion[]): readonly Suggestion[] {
+/** Returns the names of the server for a context: metrics, labels or values. */
+function useKnown(context: Context | undefined, text: string, metrics: readonly Suggestion[]): readonly Suggestion[] {
   const { interval } = useShown();
-  const target = place?.kind === "label" || place?.kind === "value" ? place : undefined;
+  const target = context?.kind === "label" || context?.kind === "value" ? context : undefined;
   const selector = target ? selectorFor(target, text, metrics) : "";
   const loaded = useRequest(
     async (session, signal): Promise<Suggestion[]> => {
@@ -171,14 +171,14 @@ function useKnown(place: Place | undefined, text: string, metrics: readonly Sugg
     "",
     target !== undefined,
   );
-  if (place?.kind === "name") return metrics;
+  if (context?.kind === "name") return metrics;
   return target && !loaded.stale ? (loaded.value ?? []) : [];
 }
 
 /** Returns the selector of the series whose labels are offered: the metric, or all metrics of the query. */
-function selectorFor(place: Extract<Place, { kind: "label" | "value" }>, text: string, metrics: readonly Suggestion[]): string {
+function selectorFor(context: Extract<Context, { kind: "label" | "value" }>, text: string, metrics: readonly Suggestion[]): string {
   const known = new Set(metrics.map((m) => m.text));
-  const names = place.metric === "" ? metricsIn(text, known) : [place.metric];
-  if (names.length === 0) return place.kind === "value" ? `{${place.label}!=""}` : '{__name__!=""}';
+  const names = context.metric === "" ? metricsIn(text, known) : [context.metric];
+  if (names.length === 0) return context.kind === "value" ? `{${context.label}!=""}` : '{__name__!=""}';
   return `{__name__=~${quote(names.join("|"))}}`;
 }

@@ -91,10 +91,10 @@ function ManifestLines({ finding: { rule, workload, instance, settings } }: { fi
 /** The functions, the flame graphs that show the code, and the command that records one. A report has no server. */
 function ways({ code }: Finding, recorded: boolean): ComponentChild[] {
   if (!code) return [];
-  const kept = (["profile", "change"] as const).filter((kind) => code[kind] !== "" && !recorded);
+  const unrecorded = (["profile", "change"] as const).filter((kind) => code[kind] !== "" && !recorded);
   return [
     ...code.lines,
-    ...kept.map((kind) => (
+    ...unrecorded.map((kind) => (
       <a key={kind} href={code[kind].slice(1)} target="_blank">
         {say(`code_${kind}`)}
       </a>
@@ -209,15 +209,15 @@ function aboutIt(view: ViewState, workload: string, node: string): Partial<ViewS
 function ChartLink({ evidence, finding: { workload, instance } }: { evidence: Evidence; finding: Finding }) {
   const { recorded, view } = useSession();
   const { several } = useShown();
-  const place = chartOf(evidence.query);
-  if (!place) return <span class="aside">none</span>;
-  if (recorded === true) return <a href={`#panel-${place.panel}`}>{place.title}</a>;
+  const chart = chartOf(evidence.query);
+  if (!chart) return <span class="aside">none</span>;
+  if (recorded === true) return <a href={`#panel-${chart.panel}`}>{chart.title}</a>;
   return (
     <ViewLink
-      to={{ ...aboutIt(view.get(), workload, several ? instance : ""), page: place.page }}
-      after={() => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${place.panel}`)?.scrollIntoView({ block: "center" })))}
+      to={{ ...aboutIt(view.get(), workload, several ? instance : ""), page: chart.page }}
+      after={() => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${chart.panel}`)?.scrollIntoView({ block: "center" })))}
     >
-      {place.title}
+      {chart.title}
     </ViewLink>
   );
 }

@@ -10,7 +10,7 @@ import { TEE } from "../../panels/dashboards/tee";
 import { families } from "../../panels/families";
 import type { Section } from "../../panels/types";
 
-export interface Place {
+interface ChartAddress {
   page: PageId;
   panel: string;
   title: string;
@@ -24,14 +24,14 @@ const PAGES: readonly [PageId, readonly Section[]][] = [
 ];
 
 /** The first panel of each metric and of each series of a histogram. */
-const CHARTS: ReadonlyMap<string, Place> = new Map(
-  PAGES.flatMap(([page, sections]) => sections.flatMap((s) => s.panels).map((def) => ({ def, place: { page, panel: def.id, title: def.title } })))
+const CHARTS: ReadonlyMap<string, ChartAddress> = new Map(
+  PAGES.flatMap(([page, sections]) => sections.flatMap((s) => s.panels).map((def) => ({ def, link: { page, panel: def.id, title: def.title } })))
     .reverse() // a later entry of a map replaces an earlier one
-    .flatMap(({ def, place }) => families(def).flatMap((name) => ["", "_bucket", "_sum", "_count"].map((suffix) => [name + suffix, place] as const))),
+    .flatMap(({ def, link }) => families(def).flatMap((name) => ["", "_bucket", "_sum", "_count"].map((suffix) => [name + suffix, link] as const))),
 );
 
 /** Returns the first panel with a metric of the query. Panels by label of the evidence come first on their pages. */
-export function chartOf(query: string): Place | undefined {
+export function chartOf(query: string): ChartAddress | undefined {
   const [name] = metricsIn(query, CHARTS);
   return name === undefined ? undefined : CHARTS.get(name);
 }

@@ -39,8 +39,8 @@ describe("the answer", () => {
 
   it.each([
     ["another version", { schema: 2 }, "findings.schema: wanted 1, found 2"],
-    ["an unknown severity", { findings: [{ ...finding, severity: "huge" }] }, 'findings.findings[0].severity: wanted a severity, found "huge"'],
-    ["a null for a list", { findings: null }, "findings.findings: wanted an array, found null"],
+    ["an unknown severity", { findings: [{ ...finding, severity: "huge" }] }, 'findings.findings[0].severity: expected a severity, found "huge"'],
+    ["a null for a list", { findings: null }, "findings.findings: expected an array, found null"],
   ])("is refused with %s", (_, change, want) => {
     expect(() => made(change)).toThrow(ApiError);
     expect(() => made(change)).toThrow(want);
@@ -190,7 +190,7 @@ it("says what preceded a finding, and what its figure was earlier", () => {
 
 it("reads whether a second look has confirmed a finding", () => {
   expect(made({ findings: [finding, { ...finding, unconfirmed: true }] }).findings.map((f) => f.unconfirmed)).toEqual([false, true]);
-  expect(() => made({ findings: [{ ...finding, unconfirmed: "yes" }] })).toThrow("findings.findings[0].unconfirmed: wanted true or false, found a string");
+  expect(() => made({ findings: [{ ...finding, unconfirmed: "yes" }] })).toThrow("findings.findings[0].unconfirmed: expected true or false, found a string");
 });
 
 it("says what limits a workload", () => {
@@ -209,8 +209,8 @@ describe("the chart of a query", () => {
     ["sum by (instance) (rate(sgx_load_back_seconds_sum[5m]))", "tee", undefined],
     ["rate(node_vmstat_pgmajfault[5m])", "infrastructure", undefined],
   ])("of %s is on %s", (query, page, panel) => {
-    const place = chartOf(query);
-    expect(place).toMatchObject({ page, panel: panel ?? place?.panel });
+    const link = chartOf(query);
+    expect(link).toMatchObject({ page, panel: panel ?? link?.panel });
   });
 
   it("is undefined for a family without a panel", () => {

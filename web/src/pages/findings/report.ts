@@ -58,7 +58,7 @@ export function gainText(gain: Pick<Gain, "low" | "high"> | undefined): string {
   return from === to ? say("gain_about", { high: to }) : say("gain_between", { low: from.replace(/ %$/, ""), high: to });
 }
 
-/** The least CPU time, in cores, that is shown. A lower end below it is no promise. */
+/** The least CPU time, in cores, that is shown. A lower end below it is not a promise. */
 const LEAST_CORES = 0.001;
 
 /** Formats the CPU time that is saved as an interval. */

@@ -175,7 +175,7 @@ function Picker() {
       )}
       <p class="choices-none" role="status">
         {choices === undefined ? (noChoices ?? "Loading…") : !regex && shown.length === 0 && noneText(kind, all.length, far.length)}
-        {cut && ` These are the first ${MOST_SERIES} series of this time range; a regular expression reaches the others.`}
+        {cut && ` These are the first ${MOST_SERIES} series of this time range; a regular expression finds the others.`}
       </p>
     </div>
   );

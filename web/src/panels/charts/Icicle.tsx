@@ -5,7 +5,7 @@
 import { useRef, useState } from "preact/hooks";
 import { GREY, hashName, HUES, slotVariable } from "../../lib/colour";
 import { formatShare, formatValue, type Unit } from "../../lib/units";
-import { findNode, type FlameNode, neighbour, place, type Placed } from "../flame";
+import { findNode, type FlameNode, neighbour, layOut, type LaidOut } from "../flame";
 
 const ROW = 22;
 
@@ -21,7 +21,7 @@ interface IcicleProps {
 }
 
 /** Describes a part in words: name, value, and share of the whole. */
-export function partText(part: Placed, whole: number, unit: Unit, levels: readonly string[]): string {
+export function partText(part: LaidOut, whole: number, unit: Unit, levels: readonly string[]): string {
   const level = levels[part.depth - 1];
   const name = part.path.length === 0 ? part.node.name : part.path.join(", ");
   return `${level === undefined ? "" : `${level}: `}${name}: ${formatValue(part.node.value, unit)}, ${formatShare(part.node.value / whole)} of all`;
@@ -31,16 +31,16 @@ const id = (path: readonly string[]): string => path.join("\u0000");
 
 export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps) {
   const [at, setAt] = useState<readonly string[]>([]);
-  const [hover, setHover] = useState<Placed | undefined>(undefined);
+  const [hover, setHover] = useState<LaidOut | undefined>(undefined);
   const box = useRef<HTMLDivElement>(null);
-  const placed = place(tree, wide);
-  const depth = placed.reduce((most, p) => Math.max(most, p.depth), 0) + 1;
+  const parts = layOut(tree, wide);
+  const depth = parts.reduce((most, p) => Math.max(most, p.depth), 0) + 1;
   const focused = findNode(tree, at).path;
-  const current = placed.find((p) => id(p.path) === id(focused)) ?? placed[0];
+  const current = parts.find((p) => id(p.path) === id(focused)) ?? parts[0];
   const said = hover ?? current;
   const go = (path: readonly string[], widen: boolean): void => {
     // The parent of an invisible part is zoomed.
-    const visible = place(tree, wide).some((p) => id(p.path) === id(path));
+    const visible = layOut(tree, wide).some((p) => id(p.path) === id(path));
     if (widen) onWide(path);
     else if (!visible) onWide(path.slice(0, -1));
     setAt(path);
@@ -69,7 +69,7 @@ export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps)
           event.preventDefault();
         }}
       >
-        {placed.map((part) => (
+        {parts.map((part) => (
           <div
             key={id(part.path)}
             class="part"
@@ -98,7 +98,7 @@ export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps)
 }
 
 /** Positions a part through the DOM, because the page's policy forbids style attributes. */
-function position(part: Placed): (element: HTMLElement | null) => void {
+function position(part: LaidOut): (element: HTMLElement | null) => void {
   const name = part.node.name;
   const slot = part.depth === 0 || name.startsWith("the rest (") ? GREY : hashName(name) % HUES;
   return (element) => {

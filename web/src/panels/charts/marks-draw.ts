@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Draws marks over a chart: a thin vertical line with a flag on top. A flag has the letter of the mark's kind.
-// Several marks at one place share a flag with their number. The text below the chart explains them.
+// Several marks at one position share a flag with their number. The text below the chart explains them.
 import { token } from "../../lib/theme";
 import type { Interval } from "../../lib/time";
 import type { Mark, MarkKind } from "../marks";
@@ -17,29 +17,29 @@ export const letter = (kind: MarkKind): string => kind.charAt(0).toUpperCase();
 const FLAG_WIDTH = 16;
 
 interface Flag {
-  place: number;
+  position: number;
   text: string;
   /** The most important kind of its marks. */
   kind: MarkKind;
 }
 
 /**
- * Returns the flags of marks, the most important first, and their positions. Marks at one place share a flag with
+ * Returns the flags of marks, the most important first, and their positions. Marks at one position share a flag with
  * their number, and with their letter if it is the same.
  */
-export function foldFlags(marks: readonly Mark[], places: readonly number[], width = FLAG_WIDTH): Flag[] {
-  const order = marks.map((_, i) => i).sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0) || a - b);
+export function foldFlags(marks: readonly Mark[], positions: readonly number[], width = FLAG_WIDTH): Flag[] {
+  const order = marks.map((_, i) => i).sort((a, b) => (positions[a] ?? 0) - (positions[b] ?? 0) || a - b);
   const groups: number[][] = [];
   for (const i of order) {
     const last = groups.at(-1);
-    if (last && (places[i] ?? 0) - (places[last[0] ?? 0] ?? 0) < width) last.push(i);
+    if (last && (positions[i] ?? 0) - (positions[last[0] ?? 0] ?? 0) < width) last.push(i);
     else groups.push([i]);
   }
   return groups.map((group) => {
     const kinds = new Set(group.map((i) => marks[i]?.kind ?? "start"));
     const kind = marks[Math.min(...group)]?.kind ?? "start";
     const count = group.length > 1 ? String(group.length) : "";
-    return { place: places[group[0] ?? 0] ?? 0, kind, text: kinds.size === 1 ? letter(kind) + count : count };
+    return { position: positions[group[0] ?? 0] ?? 0, kind, text: kinds.size === 1 ? letter(kind) + count : count };
   });
 }
 
@@ -54,14 +54,14 @@ interface Box {
 export function drawMarks(ctx: CanvasRenderingContext2D, marks: readonly Mark[], interval: Interval, box: Box, ratio = 1): void {
   const span = interval.to - interval.from;
   const shown = marks.filter((m) => m.at >= interval.from && m.at <= interval.to);
-  const places = shown.map((m) => Math.round(box.left + ((m.at - interval.from) / span) * box.width));
+  const positions = shown.map((m) => Math.round(box.left + ((m.at - interval.from) / span) * box.width));
   ctx.save();
   ctx.lineWidth = ratio;
   ctx.font = `600 ${10 * ratio}px system-ui, sans-serif`;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   shown.forEach((mark, i) => {
-    const x = (places[i] ?? 0) + 0.5 * ratio;
+    const x = (positions[i] ?? 0) + 0.5 * ratio;
     ctx.strokeStyle = token(COLOUR[mark.kind]);
     ctx.setLineDash(DASHES[mark.kind].map((dash) => dash * ratio));
     ctx.beginPath();
@@ -69,8 +69,8 @@ export function drawMarks(ctx: CanvasRenderingContext2D, marks: readonly Mark[],
     ctx.lineTo(x, box.top + box.height);
     ctx.stroke();
   });
-  for (const { place, text, kind } of foldFlags(shown, places, FLAG_WIDTH * ratio)) {
-    const [x, height] = [place + 0.5 * ratio, 12 * ratio];
+  for (const { position, text, kind } of foldFlags(shown, positions, FLAG_WIDTH * ratio)) {
+    const [x, height] = [position + 0.5 * ratio, 12 * ratio];
     const width = Math.max(height, ctx.measureText(text).width + 4 * ratio);
     ctx.fillStyle = token(COLOUR[kind]);
     ctx.fillRect(x - width / 2, box.top, width, height);

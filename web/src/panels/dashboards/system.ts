@@ -48,7 +48,7 @@ export const SYSTEM: readonly Section[] = [
         unit: "seconds_per_second",
         queries: [{ expr: "sum by (syscall) ($rate(teescope_syscall_seconds_total{$workloads}[$window]))", legend: "{{syscall}}" }],
         top: 10,
-        help: "Time between entry and exit, summed over threads, per second of wall time. Waiting is included: an idle server spends its time in epoll_wait.",
+        help: "Time in calls, including waiting, summed over threads, per second. An idle server spends its time in epoll_wait.",
         empty: { text: "Time in system calls is not measured. It needs a second probe on each call and is therefore off by default.", flag: "--syscalls.time", switch: "timing" },
       },
       {
@@ -62,7 +62,7 @@ export const SYSTEM: readonly Section[] = [
           { expr: quantileOf(0.99, "teescope_syscall_duration_seconds", "workload, instance, syscall"), legend: "{{workload}}, {{syscall}}, 99th percentile" },
         ],
         top: 10,
-        help: "From entering to leaving a call, so with waiting. Of watched processes only. A call counts when it returns. The bucket bounds are powers of two from 256 ns to 8.6 s.",
+        help: "Time in a call, including waiting, for watched processes only. A call counts when it returns. The bucket bounds are powers of two from 256 ns to 8.6 s.",
         empty: { text: "No call of a watched process was timed. It needs a watched process and the time of system calls.", flag: "--syscalls.time --watch RULE" },
       },
       {

@@ -76,7 +76,7 @@ export const TEE: readonly Section[] = [
         ],
         thresholds: [{ at: 0.8, level: "warn" }, { at: 0.95, level: "bad" }],
         help: "Used pages of the enclave page cache (EPC), including version arrays, against its size. The driver starts to evict when few pages are free. The value is for all workloads: the workload filter does not apply.",
-        empty: { text: "teescope can see no enclave memory on this machine. The status page says why.", probe: "sgx_" },
+        empty: { text: "teescope finds no enclave memory on this machine. The status page says why.", probe: "sgx_" },
       },
       {
         id: "tee-epc-use",
@@ -161,7 +161,7 @@ export const TEE: readonly Section[] = [
           { expr: "sum($rate(sgx_epc_pages_reclaimed_total{$nodes}[$window]))", legend: "reclaimed" },
         ],
         ordered: true,
-        help: "Many used pages: the working sets do not fit. Older drivers count marked old and reclaimed.",
+        help: "Many used pages mean that working sets do not fit. Older drivers count marked old and reclaimed.",
         empty: { text: "No page was evicted in this time range.", probe: "sgx_" },
       },
       {
@@ -214,7 +214,7 @@ export const TEE: readonly Section[] = [
         question: "Do some waits for a page take much longer than others?",
         unit: "seconds",
         queries: [{ expr: "sum by (le) ($rate(sgx_load_back_seconds_bucket{$nodes}[$window]))", legend: "{{le}}" }],
-        help: "Waits per second by duration, from the first fault on an evicted page until it is loaded. Two bands mean two different causes. The bucket bounds are powers of two.",
+        help: "Waits per second by duration, from the first fault on an evicted page until it is loaded. Two bands suggest two different causes. The bucket bounds are powers of two.",
         empty: { text: "No page was loaded back in this time range.", probe: "sgx_" },
       },
       {

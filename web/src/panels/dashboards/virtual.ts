@@ -114,8 +114,8 @@ export const CONFIDENTIAL: Section = {
       question: "For which devices was there no room?",
       unit: "per_second",
       queries: [{ expr: "sum by (class) ($rate(teescope_bounce_failures_total{$nodes}[$window]))", legend: "{{class}}" }],
-      help: "Mappings that failed. Each new try counts.",
-      empty: { text: "Failures are not known here.", probe: "cvm_bounced" },
+      help: "Mappings that failed. Each retry counts.",
+      empty: { text: "Failed mappings were not measured.", probe: "cvm_bounced" },
     },
     {
       id: "guest-exceptions",
@@ -135,8 +135,8 @@ export const CONFIDENTIAL: Section = {
       question: "How much memory changes between private and shared?",
       unit: "bytes_per_second",
       queries: [{ expr: "sum by (to) ($rate(teescope_memory_converted_bytes_total{$nodes}[$window]))", legend: "to {{to}}" }],
-      help: "A machine that is up should convert little. Drivers that free and allocate the memory of their devices again and again convert it each time.",
-      empty: { text: "Conversions are not watched here.", probe: "cvm_conver" },
+      help: "A running machine should convert little. Drivers that free and allocate the memory of their devices again and again convert it each time.",
+      empty: { text: "Conversions were not measured.", probe: "cvm_conver" },
     },
     {
       id: "guest-waits",
@@ -149,7 +149,7 @@ export const CONFIDENTIAL: Section = {
         { expr: "sum by (kind) ($rate(teescope_ipis_total{$nodes}[$window]))", legend: "interrupts: {{kind}}" },
       ],
       help: "In a confidential machine, each wait and each interrupt can be an exit to the host. Fewer virtual CPUs, pinned threads and polling (haltpoll) cause fewer.",
-      empty: { text: "Waits are not watched here.", probe: "cvm_idle" },
+      empty: { text: "Waits were not measured.", probe: "cvm_idle" },
     },
   ],
 };

@@ -18,7 +18,7 @@ export async function picture(panel: HTMLElement, foot: string): Promise<Blob> {
   canvas.width = Math.ceil((box.width + 2 * MARGIN) * SCALE);
   canvas.height = Math.ceil((box.height + 2 * MARGIN + FOOT) * SCALE);
   const context = canvas.getContext("2d");
-  if (!context) throw new Error("The browser gives no canvas to draw on.");
+  if (!context) throw new Error("The browser has no canvas to draw on.");
   const style = getComputedStyle(panel);
   context.scale(SCALE, SCALE);
   context.fillStyle = style.backgroundColor;

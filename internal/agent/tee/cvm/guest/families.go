@@ -18,7 +18,7 @@ type families struct {
 const (
 	fromSwiotlb = "return of swiotlb_map (fexit)"
 	fromPool    = "/sys/kernel/debug/swiotlb"
-	proven      = " Proven in an emulated machine with swiotlb=force, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it, but it can slow the guest's devices."
+	proven      = " Tested in an emulated machine with swiotlb=force, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it, but it can slow the guest's devices."
 )
 
 func newFamilies() *families {

@@ -53,7 +53,7 @@ func readSlots(sys, file string) (n uint64, known bool, err error) {
 	}
 	n, err = strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("reading %s: %.20q is no number of slots", root.Path("kernel/debug/swiotlb", file), data)
+		return 0, false, fmt.Errorf("reading %s: %.20q is not a number of slots", root.Path("kernel/debug/swiotlb", file), data)
 	}
 	return n, true, nil
 }

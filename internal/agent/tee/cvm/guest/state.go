@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-const called = " Proven by calls of the kernel's function from a test's module, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it."
+const called = " Tested with calls of the kernel's function from a test's module, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it."
 
 // describeState describes everything that is no bounce buffer.
 func (f *families) describeState() {
@@ -33,7 +33,7 @@ func (f *families) describeState() {
 	f.exceptions = counter("teescope_guest_exceptions_total", "exceptions",
 		"Exceptions that a confidential virtual machine got in place of an instruction that needs the host: #VE of TDX, #VC of SEV-SNP. Most lead to an exit to the host."+causes+called, handlers, "reason", "mode")
 	f.workloadExceptions = counter("teescope_workload_guest_exceptions_total", "exceptions",
-		"As teescope_guest_exceptions_total, by the workload that ran. In mode kernel it may have been interrupted by something else. Threads of the kernel and the idle CPU are left out."+called,
+		"The exceptions of teescope_guest_exceptions_total, by the workload that ran. In mode kernel it may have been interrupted by something else. Threads of the kernel and the idle CPU are left out."+called,
 		handlers, "workload", "container", "pod", "namespace", "reason", "mode")
 	f.conversions = counter("teescope_memory_conversions_total", "conversions",
 		"Conversions of memory between private and shared that have succeeded. Drivers convert the memory that their devices use; each conversion is a request to the host."+to+called, convert, "to")

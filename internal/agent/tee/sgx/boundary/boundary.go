@@ -133,7 +133,7 @@ func (b *Backend) Name() teelabel.Kind { return "boundary" }
 // Describe implements tee.Backend.
 func (b *Backend) Describe() []*metric.Desc { return b.families.All() }
 
-// Init implements service.Initializer. A kernel that does not support tracing is no error: there are no samples
+// Init implements service.Initializer. A kernel that does not support tracing is not an error: there are no samples
 // then.
 func (b *Backend) Init(context.Context) error {
 	if b.opts.Mode == modeOff {

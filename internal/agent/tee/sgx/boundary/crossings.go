@@ -130,7 +130,7 @@ func removeAll[K any](b *Backend, name string, keys []K) error {
 	var errs []error
 	for _, key := range keys {
 		if err := b.object.Map(name).Delete(key); err != nil && !bpf.IsMissing(err) {
-			errs = append(errs, fmt.Errorf("forgetting an ended thread: %w", err))
+			errs = append(errs, fmt.Errorf("removing an ended thread: %w", err))
 		}
 	}
 	return errors.Join(errs...)

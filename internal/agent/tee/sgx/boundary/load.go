@@ -124,7 +124,7 @@ func (b *Backend) loadBreakpoints(o *bpf.Object) {
 		}
 	}
 	if reason != nil {
-		b.opts.Log.Info("AEX are counted for Gramine only", "reason", reason)
+		b.opts.Log.Info("AEXs are counted for Gramine only", "reason", reason)
 	}
 	b.functions.Elsewhere = func(p *process.Process) (bool, bool) { return countedBy(b.doors, p) }
 	b.interrupts.Elsewhere = b.functions.Elsewhere

@@ -36,7 +36,7 @@ func TestKernelTakesWhatIsNotRefused(t *testing.T) {
 	}
 	found := false
 	for name := range after {
-		found = found || strings.HasPrefix(name, "teescope_transition_probes_info{file=loader,reason=") && strings.Contains(name, "takes no probe")
+		found = found || strings.HasPrefix(name, "teescope_transition_probes_info{file=loader,reason=") && strings.Contains(name, "cannot be probed")
 	}
 	if !found {
 		t.Error("no sample reports refused functions")

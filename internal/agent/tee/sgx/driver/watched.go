@@ -64,7 +64,7 @@ func newWatched() watched {
 				"without guests' requests to remove all pages. Failures of other leaves are not counted.",
 			fromDriver, "leaf", "result"),
 		difference: gauge("sgx_count_difference_pages", "pages",
-			"Pages by the SGX driver's own records less the pages that follow from what was counted, by what: allocated (in use, since the agent started) and evicted (of running enclaves that it has seen start). "+
+			"Pages in the SGX driver's own records minus the pages computed from the counted events, by what: allocated (in use, since the agent started) and evicted (of running enclaves that it has seen start). "+
 				"0 while nothing pages, and a few while enclaves page. A growing difference means that the kernel's compiler has inlined functions of the driver, so the counts are too low.",
 			"sgx_nr_free_pages; struct sgx_encl", "what"),
 		moved: gauge("sgx_epc_read_moved_pages", "pages",

@@ -257,7 +257,7 @@ func addressOf(kallsyms []byte, name string) (address uint64) {
 	for _, kind := range []string{" T ", " t "} {
 		if at := bytes.Index(kallsyms, []byte(kind+name+"\n")); at >= 0 {
 			line := kallsyms[bytes.LastIndexByte(kallsyms[:at], '\n')+1 : at]
-			_, _ = fmt.Sscanf(string(line), "%x", &address) // 0 if it is no number
+			_, _ = fmt.Sscanf(string(line), "%x", &address) // 0 if it is not a number
 			return address
 		}
 	}

@@ -212,7 +212,7 @@ func FuzzELF(f *testing.F) {
 		}
 		names, err := lookUp([]*file{e}, e, []uint64{offset})
 		if err == nil && names[0] != "" && !bytes.Contains(data, []byte(names[0])) {
-			t.Errorf("%q is no name of the file", names[0])
+			t.Errorf("%q is not a name of the file", names[0])
 		}
 	})
 }

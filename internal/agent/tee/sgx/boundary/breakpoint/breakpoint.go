@@ -202,7 +202,7 @@ func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
 // refuse records that a process gets no breakpoints.
 func (b *Breakpoints) refuse(p *process.Process, reason error) error {
 	b.state(p.TGID).refused = true
-	b.Log.Info("AEX are not counted", "pid", p.TGID, "reason", reason)
+	b.Log.Info("AEXs are not counted", "pid", p.TGID, "reason", reason)
 	if err := b.open(); err != nil {
 		return err
 	}
@@ -439,7 +439,7 @@ func (b *Breakpoints) Forget(p *process.Process) error {
 func (b *Breakpoints) forget(tgid uint32) error {
 	delete(b.seen, tgid)
 	if err := b.Object.Map(b.counted).Delete(tgid); err != nil && !bpf.IsMissing(err) {
-		return fmt.Errorf("forgetting how often process %d has entered enclaves: %w", tgid, err)
+		return fmt.Errorf("deleting the entry counts of process %d: %w", tgid, err)
 	}
 	return nil
 }

@@ -107,18 +107,18 @@ func NewFamilies() *Families {
 		Cost: metric.New(metric.Desc{
 			Name: "teescope_enclave_crossing_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"bound"}, Source: metric.Agent,
 			Help: "Cost of leaving and entering an enclave once on this machine in seconds, as configured by transitions.cost. bound is low or " +
-				"high. The analysis estimates with it. Absent when it is not configured.",
+				"high. The analysis uses it for its estimates. Absent when it is not configured.",
 			Origin: "transitions.cost",
 		}),
 		Refused: metric.New(metric.Desc{
 			Name: "teescope_transition_places_refused_total", Kind: metric.Counter, Unit: "requests", Labels: []string{"what"}, Source: metric.Agent,
-			Help: "Requests for a place that were refused, by what: files and functions that are therefore not probed, processes that are not watched at the enclave boundary in this scan, and files whose code is not searched for ENCLU (enclu_files). " +
-				"All places were taken, or the user or control group of the process has its share.",
+			Help: "Requests that were refused because a limit was reached, by what was requested: files and functions that are therefore not probed, processes that are not watched at the enclave boundary in this scan, and files whose code is not searched for ENCLU (enclu_files). " +
+				"The limit is that of the agent, or the quota of the user or control group of the process.",
 			Origin: "the agent",
 		}),
 		Lost: metric.New(metric.Desc{
 			Name: "teescope_transitions_lost_total", Kind: metric.Counter, Unit: "events", Labels: []string{"what"}, Source: metric.Kernel,
-			Help: "Events that were not counted, by what. The kernel's maps were full for calls, tables of OCALLs, processes and threads of Gramine, durations, crossings of single threads (threads_crossings), and pairs of calls. " +
+			Help: "Events that were not counted, by kind. The kernel's maps were full for calls, tables of OCALLs, processes and threads of Gramine, durations, crossings of single threads (threads_crossings), and pairs of calls. " +
 				"unseen are ends of threads that were missed. resets are threads of Gramine that set their counters to 0 while they ran (SIGUSR1). ends are calls that lasted longer than their window.",
 			Origin: "eBPF maps of the agent",
 		}),

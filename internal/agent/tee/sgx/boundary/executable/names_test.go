@@ -150,7 +150,7 @@ func FuzzNames(f *testing.F) {
 		}
 		for _, n := range names {
 			if len(n) > symbols.Longest || n != "" && !bytes.Contains(data, []byte(n)) {
-				t.Errorf("%q is no name of the file", n)
+				t.Errorf("%q is not a name of the file", n)
 			}
 		}
 	})

@@ -82,7 +82,7 @@ func (p *Program) Begins(addresses ...uint64) (certain []uint64, err error) {
 }
 
 // errUnsafe marks instructions on which no probe is set.
-var errUnsafe = errors.New("its first instruction takes no probe")
+var errUnsafe = errors.New("its first instruction cannot be probed")
 
 // check decodes the instruction that a probe would replace, and reports whether the kernel would single-step it.
 // It refuses instructions that the decoder does not know, such as ENCLU (0f 01 d7).

@@ -66,7 +66,7 @@ func (f *file) addSite(r *runtime, address uint64, s spot) error {
 	}
 	all := f.all
 	if err := all.Places.Take(f.Owner); err != nil {
-		return fmt.Errorf("it is one function too many of %d: %w", maxSites, err)
+		return fmt.Errorf("the limit of %d functions is reached: %w", maxSites, err)
 	}
 	cost := uint8(window.CostEmulated)
 	if where.Stepped {
@@ -94,7 +94,7 @@ func (f *file) tellApart(site uint32, offset uint64) error {
 		return errors.New("the probed instruction is in no segment")
 	}
 	if err := f.all.Object.Map("workers").Put(site, workerCode{From: f.worker.Address - probed, Size: f.worker.Size}); err != nil {
-		return fmt.Errorf("telling OCALLs of threads outside apart: %w", err)
+		return fmt.Errorf("distinguishing OCALLs of threads outside: %w", err)
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func ocallTable(p *executable.Program, address uint64) ([]uint64, error) {
 		}
 	}
 	if left > 0 {
-		return bridges, fmt.Errorf("it is not certain of %d functions of the OCALL table at %#x that an instruction begins there", left, address)
+		return bridges, fmt.Errorf("for %d functions of the OCALL table at %#x it is not certain that an instruction begins there", left, address)
 	}
 	return bridges, nil
 }

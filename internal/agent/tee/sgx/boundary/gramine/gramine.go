@@ -295,7 +295,7 @@ func (g *Counters) Measures(p *process.Process) bool { return g.processes[p.TGID
 func (g *Counters) Forget(p *process.Process) error {
 	delete(g.processes, p.TGID)
 	if err := g.Object.Map("gramine").Delete(p.TGID); err != nil && !bpf.IsMissing(err) {
-		return fmt.Errorf("forgetting a process of Gramine: %w", err)
+		return fmt.Errorf("removing a process of Gramine: %w", err)
 	}
 	return nil
 }

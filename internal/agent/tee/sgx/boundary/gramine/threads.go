@@ -18,7 +18,7 @@ import (
 func (g *Counters) live() ([]liveThread, error) {
 	pass, err := g.threads.Open()
 	if err != nil {
-		return nil, fmt.Errorf("starting a pass over the threads: %w", err)
+		return nil, fmt.Errorf("starting to iterate over the threads: %w", err)
 	}
 	defer pass.Close()
 	var threads []liveThread
@@ -27,7 +27,7 @@ func (g *Counters) live() ([]liveThread, error) {
 		if err := binary.Read(pass, binary.LittleEndian, &t); errors.Is(err, io.EOF) {
 			return threads, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("passing over the threads: %w", err)
+			return nil, fmt.Errorf("iterating over the threads: %w", err)
 		}
 		threads = append(threads, t)
 	}
@@ -41,7 +41,7 @@ func (g *Counters) takeEnded() (map[threadKey]endedThread, error) {
 	}
 	for key := range taken {
 		if err := g.Object.Map("ended").Delete(key); err != nil && !bpf.IsMissing(err) {
-			return nil, fmt.Errorf("forgetting a thread that has ended: %w", err)
+			return nil, fmt.Errorf("removing a thread that has ended: %w", err)
 		}
 	}
 	return taken, nil

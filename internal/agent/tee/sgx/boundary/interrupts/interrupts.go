@@ -191,7 +191,7 @@ func (i *Interrupts) Measures(*process.Process) bool { return false }
 func (i *Interrupts) Forget(p *process.Process) error {
 	delete(i.processes, p.TGID)
 	if err := i.Object.Map("interrupted").Delete(p.TGID); err != nil && !bpf.IsMissing(err) {
-		return fmt.Errorf("forgetting the interrupts of process %d: %w", p.TGID, err)
+		return fmt.Errorf("deleting the interrupt counts of process %d: %w", p.TGID, err)
 	}
 	return nil
 }
