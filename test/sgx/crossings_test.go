@@ -6,9 +6,11 @@ package sgx
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +66,12 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 			for _, p := range programs {
 				args = append(args, "-out", "stats."+p+".before", "-out", "stats."+p+".after")
 			}
+			if kernel == "6.12" { // one kernel is enough: both count alike
+				args = append(args, "-env", "PAIRS=yes")
+				for _, name := range []string{"few", "many", "again"} {
+					args = append(args, "-out", name+".tsrun")
+				}
+			}
 			if out, err := exec.Command("../../testbed/run", append(args, "--", "sh", "crossings.sh")...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -86,10 +94,87 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 				said.causes(t, p, before, after)
 			}
 			said.bytes(t, dir)
+			if kernel == "6.12" {
+				compared(t, binary, dir)
+			}
 			if t.Failed() {
 				t.Logf("%s", read(t, filepath.Join(dir, "agent.log")))
 			}
 		})
+	}
+}
+
+// compared requires that teescope compare finds the two or six OCALLs in each ECALL of two recordings, blames them for the time that their
+// pauses take, and finds no difference between two recordings of the same.
+func compared(t *testing.T, binary, dir string) {
+	t.Helper()
+	compare := func(before, after string, more ...string) (out []byte, status int) {
+		args := append([]string{"compare", "--per-op", "--operations", "ecalls"}, more...)
+		cmd := exec.Command(binary, append(args, filepath.Join(dir, before+".tsrun"), filepath.Join(dir, after+".tsrun"))...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil && cmd.ProcessState.ExitCode() != 3 {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		return out, cmd.ProcessState.ExitCode()
+	}
+	const gate = "ocalls_per_op > +50%"
+	text, status := compare("few", "many", "--fail-on", gate)
+	t.Logf("%s", text)
+	if status != 3 {
+		t.Errorf("status %d: two and six OCALLs are not told apart", status)
+	}
+	if text, status := compare("many", "again", "--fail-on", gate); status != 0 {
+		t.Errorf("status %d: the same has changed:\n%s", status, text)
+	}
+	text, _ = compare("few", "many", "--format", "json")
+	var told struct {
+		Tables []struct {
+			Metrics []struct {
+				Metric string
+				Groups []struct{ Values []float64 }
+			}
+			Blame []struct {
+				Views []struct {
+					Shares []struct {
+						Name          string
+						Before, After float64
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &told); err != nil || len(told.Tables) != 1 || len(told.Tables[0].Blame) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	found := 0
+	for _, m := range told.Tables[0].Metrics {
+		if m.Metric != "ocalls_per_op" {
+			continue
+		}
+		found++
+		// A repetition has 200 exits, and the two counters are read at slightly different times.
+		for i, want := range []float64{2, 6} {
+			if v := m.Groups[i].Values; len(v) != 4 || slices.Min(v) < 0.9*want || slices.Max(v) > 1.1*want {
+				t.Errorf("%v OCALLs in each ECALL, want %v", v, want)
+			}
+		}
+	}
+	const pause, blamed = 2e-3, "OCALL pingpong_ocall_pong"
+	for _, v := range told.Tables[0].Blame[0].Views {
+		for _, s := range v.Shares {
+			if s.Name != blamed {
+				continue
+			}
+			found++
+			if longer := s.After - s.Before; longer < 4*pause*0.8 || s.Before < 2*pause*0.8 {
+				t.Errorf("%s is blamed for %v s more than %v s, want four pauses more than two", blamed, longer, s.Before)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("OCALLs are not counted, or not blamed:\n%s", text)
 	}
 }
 

@@ -54,7 +54,7 @@ hold twoproc -count 200
 
 echo 2 >/proc/sys/kernel/perf_event_paranoid # Debian's default of 3 refuses breakpoints
 ./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --overhead.budget 100% \
-	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc|ownping' >agent.log 2>&1 &
+	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc|ownping|paired' >agent.log 2>&1 &
 agent=$!
 until_so watched $held # each has its breakpoint; nothing else of the agent is a perf event here
 
@@ -82,3 +82,28 @@ release churn
 release faults
 release twoproc
 wget -qO metrics http://127.0.0.1:9750/metrics
+
+# Programs that differ in a known way are recorded: two or six OCALLs in each ECALL, and six once more. A repetition has a number of exits,
+# not of seconds.
+[ -n "${PAIRS:-}" ] || exit 0
+as pingpong paired
+cat >exits.sh <<'EOF'
+exits() { sed -n 's/^eexit //p' /sys/module/swsgx/parameters/stats; }
+until=$(($(exits) + 200))
+while [ "$(exits)" -lt $until ]; do sleep 0.1; done
+EOF
+timed() { wget -qO - http://127.0.0.1:9750/metrics | grep 'teescope_ocall_seconds_count.*workload="paired"' | grep -q ' [1-9]'; }
+calling() {
+	paired -count 0 -pause 2000 -ocalls "$1" >/dev/null &
+	paired=$!
+	until_so timed
+}
+recorded() { ./teescope record --connect 127.0.0.1:9750 -o "$1.tsrun" --repeat 4 --watch comm=paired -- sh exits.sh >>record.log 2>&1 || cat record.log; }
+calling 2
+recorded few
+kill $paired
+wait $paired
+calling 6
+recorded many
+recorded again
+kill $paired
