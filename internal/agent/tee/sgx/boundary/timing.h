@@ -64,7 +64,8 @@ static __always_inline void begin(struct file_state *state, struct call_key *cal
 	start = started(t, frame, call->site); /* it was left, or begins again by a jump */
 	if (!start) {
 		start = room_for(t);
-		if (start->ns && start->interval == state->open) { /* else counted at the end of its interval */
+		if (start->ns &&
+		    start->interval == state->open) { /* else counted at the end of its interval */
 			lost(LOST_DURATIONS);
 			__sync_fetch_and_add(&state->ended, 1);
 		}
