@@ -439,14 +439,14 @@ func TestNothingIsNoFile(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "Cargo.toml"), []byte(foreign), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := adviseIn(t, dir, "--manifest", "Cargo.toml"); err == nil || !strings.Contains(err.Error(), "Cargo.toml: nothing in it is known") {
+		if _, _, err := adviseIn(t, dir, "--manifest", "Cargo.toml"); err == nil || !strings.Contains(err.Error(), "Cargo.toml: the content is not recognized") {
 			t.Errorf("%q: %v", foreign, err)
 		}
 		if _, _, err := lintIn(t, dir, "Cargo.toml"); status(err) != 1 {
 			t.Errorf("%q: %v", foreign, err)
 		}
 	}
-	for content, want := range map[string]string{"anything\n": "reading the log of Gramine: app.log: nothing in it is known: Gramine writes", "[P1:T1:app] error: x\n": ""} {
+	for content, want := range map[string]string{"anything\n": "reading the log of Gramine: app.log: the content is not recognized: Gramine writes", "[P1:T1:app] error: x\n": ""} {
 		if err := os.WriteFile(filepath.Join(dir, "app.log"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

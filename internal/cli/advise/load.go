@@ -193,7 +193,7 @@ func parseManifest(data []byte, name string, variables []string) (*manifest.Mani
 		return nil, fmt.Errorf("reading the manifest: %w", err)
 	}
 	if !manifest.OfGramine(m) {
-		return nil, fmt.Errorf("reading the manifest: %s: nothing in it is known: a manifest of Gramine has keys such as libos.entrypoint and sgx.enclave_size", m.Name)
+		return nil, fmt.Errorf("reading the manifest: %s: the content is not recognized: a manifest of Gramine has keys such as libos.entrypoint and sgx.enclave_size", m.Name)
 	}
 	return m, nil
 }
