@@ -162,7 +162,7 @@ func TestControlWhileItRuns(t *testing.T) {
 	if n := s.sum("teescope_control_changes_total", "kind", "timing", "event", "expired"); n != 1 || s.sum("teescope_control_active") != 0 {
 		t.Errorf("%v changes have expired, %v are active", n, s.sum("teescope_control_active"))
 	}
-	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, "Nothing is switched on besides") {
+	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, "Nothing is switched on in addition to") {
 		t.Errorf("the list is %s", list)
 	}
 }
