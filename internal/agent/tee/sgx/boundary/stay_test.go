@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
@@ -51,6 +53,34 @@ func TestCountersOfARunningProcessStay(t *testing.T) {
 	}
 	if n := b.functions.Remembered(); n != remembered {
 		t.Errorf("%d are remembered after its end, want %d", n, remembered)
+	}
+}
+
+// A process that has run another program and is not known ends after calls that were not read. Then Read removes its calls. Its durations
+// go too: other processes need their places.
+func TestDurationsOfUnknownProcessesAreForgotten(t *testing.T) {
+	const name = "sdk-gone"
+	b := startWith(t, watching(t, modeOn, 0, name))
+	app := ready(t, b, sdkApp(t, name))
+	app.do(t, "ecall 10 3 1")
+	look(t, b)
+	pid := uint32(app.Process.Pid)
+	if err := b.functions.Forget(b.processes.Known(pid)); err != nil {
+		t.Error(err)
+	}
+	b.processes = process.NewTable(b.processes.Host, 1, b.now)
+	b.functions.Processes, b.processes.Places = b.processes, tenant.NewQuota(0)
+	app.do(t, "ecall 10 3 1")
+	_ = app.in.Close()
+	_ = app.Wait()
+	look(t, b)
+	err := bpf.Each(b.object.Map("durations"), func(key [3]uint32, _ [27]uint64) {
+		if key[0] == pid {
+			t.Errorf("the durations of %v are kept", key)
+		}
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

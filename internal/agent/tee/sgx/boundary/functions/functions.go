@@ -235,21 +235,32 @@ func forgetCounters(f *Functions, tgid uint32) error {
 }
 
 // forgetUnknown removes the counters of processes that have ended and that no scan knew at their end, if everything of them was
-// read. Read removes the others.
+// read. Read removes the others. It may have removed the calls of a process and not the durations.
 func forgetUnknown(f *Functions) error {
 	whole := map[uint32]bool{}
-	for key, counted := range f.counted {
-		if _, looked := whole[key.TGID]; !looked {
-			whole[key.TGID] = f.Processes.Known(key.TGID) == nil && !f.Processes.Runs(key.TGID)
+	gone := func(tgid uint32) bool {
+		if _, looked := whole[tgid]; !looked {
+			whole[tgid] = f.Processes.Known(tgid) == nil && !f.Processes.Runs(tgid)
 		}
+		return whole[tgid]
+	}
+	for key, counted := range f.counted {
 		var n uint64
-		if whole[key.TGID] && f.Object.Map("calls").Lookup(key, &n) == nil {
+		if gone(key.TGID) && f.Object.Map("calls").Lookup(key, &n) == nil {
 			whole[key.TGID] = n == counted
+		}
+	}
+	if f.timer != nil {
+		for key, timed := range f.timer.timed {
+			var d duration
+			if gone(key.TGID) && f.Object.Map("durations").Lookup(key, &d) == nil {
+				whole[key.TGID] = d == timed
+			}
 		}
 	}
 	var errs []error
 	for tgid, is := range whole {
-		if is && (f.timer == nil || f.timer.whole(tgid)) {
+		if is {
 			errs = append(errs, forgetCounters(f, tgid))
 		}
 	}

@@ -84,17 +84,6 @@ func (t *timer) sumOf(p *process.Process, key callKey, s *site) *count.Times {
 	return count.TimesOf(t.functions.Processes.Owner(p), s.added, family, t.functions.label(p, key, s), s.source())
 }
 
-// whole reports whether all durations of a process were read.
-func (t *timer) whole(tgid uint32) bool {
-	for key, seen := range t.timed {
-		var d duration
-		if key.TGID == tgid && t.functions.Object.Map("durations").Lookup(key, &d) == nil && d != seen {
-			return false
-		}
-	}
-	return true
-}
-
 // forget removes the durations of a process that has ended, after they were read.
 func (t *timer) forget(tgid uint32) error {
 	var keys []callKey
