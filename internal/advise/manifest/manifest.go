@@ -293,7 +293,7 @@ func (m *Manifest) valueOf(e entry, n *Node, key string) Value {
 	}
 	b := m.inBlock(e.start)
 	if b == nil {
-		b = alternatives(m.blocks, n)
+		b = alternatives(m.blocks, e, n)
 	}
 	if b != nil {
 		v.Unknown = fmt.Sprintf("it is in the block {%% %s %%} of line %d", shown(b.name), b.line)

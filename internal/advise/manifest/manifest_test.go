@@ -91,6 +91,28 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
+// The lines of an alternative are left out only within a value. Elsewhere they may have keys that no other line has.
+func TestAlternativesHideNoKey(t *testing.T) {
+	for source, want := range map[string]string{
+		"{% if a %}\n{% endif %}{% if b %}\nsgx.debug = true\n{% else %}\nsgx.max_threads = 8\n{% endif %}\n":             "3 unknown, 5 unknown",
+		"{# x #}{% if b %}\nsgx.debug = true\n{% else %}\nsgx.max_threads = 8\n{% endif %}\n":                             "2 unknown, 4 unknown",
+		"# {% if b %}\nsgx.debug = true\n# {% else %}\nsgx.max_threads = 8\n# {% endif %}\n":                              "2 unknown, 4 unknown",
+		"sgx.preheat_enclave = true {% if b %}\nsgx.debug = true\n{% else %}\nsgx.max_threads = 8\n{% endif %}\n":         "2 unknown, 4 unknown",
+		"loader.argv = [ \"x\" ] {% if b %}\nsgx.debug = true\n{% else %}\nsgx.max_threads = 8\n{% endif %}\n":            "2 unknown, 4 unknown",
+		"sgx.max_threads = {% if b %}6{% else %}2{% endif %}\nsgx.debug = {% if b %} true {% else %} false {% endif %}\n": "2 unknown, 1 unknown",
+		"sgx.{% if b %}debug{% else %}enable_stats{% endif %} = true\n":                                                   "1 unknown, -",
+	} {
+		m, err := Parse([]byte(source), Options{Name: "a.manifest.template"})
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		if got := say(m.Get("sgx.debug")) + ", " + say(m.Get("sgx.max_threads")); got != want {
+			t.Errorf("%s: %s, want %s", source, got, want)
+		}
+	}
+}
+
 func TestTrustedFiles(t *testing.T) {
 	for file, want := range map[string]string{
 		"dotted.manifest.template":    "19 file:server false;20 file:{{ gramine.runtimedir() }}/ false;",

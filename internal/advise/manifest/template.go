@@ -26,7 +26,7 @@ type mark struct {
 type block struct {
 	name       string // "for", "if"
 	line       int
-	inValue    bool // it begins in a line after something: its parts are alternatives of one value
+	inValue    bool // it begins where a value begins or has begun: its parts are alternatives of one value
 	start, end int
 }
 
@@ -70,7 +70,7 @@ func (m *Manifest) mask() ([]byte, error) {
 		case rest[1] == '%':
 			fill(out[i:i+size], lexer{remark: true})
 			var err error
-			if open, err = m.statement(inside, open, i, i+size); err != nil {
+			if open, err = m.statement(inside, open, block{start: i, end: i + size, inValue: state.inValue(out[m.lines[line-1]:i])}); err != nil {
 				return nil, err
 			}
 			switch n := len(open); {
@@ -117,6 +117,19 @@ func (l *lexer) step(rest []byte) int {
 		return n
 	}
 	return 1
+}
+
+// inValue reports whether a value begins or goes on behind this part of a line, in which marks are replaced. A block after a whole
+// value, after another block or in a comment may have lines with other keys.
+func (l lexer) inValue(before []byte) bool {
+	whole := bytes.TrimSpace(before)
+	switch {
+	case l.quote != "":
+		return true
+	case l.remark || len(whole) == 0:
+		return false
+	}
+	return len(whole) == len(bytes.TrimLeft(before, " \t")) || bytes.IndexByte([]byte("=,[{"), whole[len(whole)-1]) >= 0
 }
 
 // markSize returns the length of the mark at the beginning, or -1. A quoted text in it may contain the end.
@@ -172,8 +185,8 @@ func fill(b []byte, state lexer) {
 }
 
 // statement handles {% ... %}: it opens and closes blocks, and keeps variables that are set to a literal.
-func (m *Manifest) statement(inside string, open []block, start, end int) ([]block, error) {
-	line, name := m.line(start), ""
+func (m *Manifest) statement(inside string, open []block, at block) ([]block, error) {
+	line, name := m.line(at.start), ""
 	if words := strings.Fields(inside); len(words) > 0 {
 		name = words[0]
 	}
@@ -187,7 +200,7 @@ func (m *Manifest) statement(inside string, open []block, start, end int) ([]blo
 			if len(m.blocks) == maxBlocks {
 				return nil, fmt.Errorf("%s: the template has more than %d blocks", m.at(line), maxBlocks)
 			}
-			last.end = end
+			last.end = at.end
 			m.blocks = append(m.blocks, last)
 			m.warn(last.line, "the block {%% %s %%} up to line %d is not rendered: its lines are read once, and values in it count as unknown", shown(last.name), line)
 		}
@@ -203,8 +216,7 @@ func (m *Manifest) statement(inside string, open []block, start, end int) ([]blo
 		if len(open) == maxNested {
 			return nil, fmt.Errorf("%s: blocks of the template are nested more than %d deep", m.at(line), maxNested)
 		}
-		before := bytes.TrimSpace(m.source[m.lines[line-1]:start])
-		return append(open, block{name: name, line: line, start: start, inValue: len(before) > 0}), nil
+		return append(open, block{name: name, line: line, start: at.start, inValue: at.inValue}), nil
 	case name == "else", name == "elif":
 	default:
 		m.warn(line, "{%% %s %%} is not rendered", shown(name))
@@ -221,10 +233,19 @@ func (m *Manifest) inBlock(at int) *block {
 	return nil
 }
 
-// alternatives returns the block that a scalar is in or that is in it, or nil. The blocks are sorted.
-func alternatives(all []block, n *Node) *block {
-	i := sort.Search(len(all), func(i int) bool { return all[i].end > n.start })
-	if n.Kind != Array && n.Kind != Table && i < len(all) && all[i].start < n.end {
+// alternatives returns the block that is in the key of an entry, or that a scalar is in or that is in it, or nil.
+func alternatives(all []block, e entry, n *Node) *block {
+	b := between(all, e.start, e.value.start)
+	if b == nil && n.Kind != Array && n.Kind != Table {
+		b = between(all, n.start, n.end)
+	}
+	return b
+}
+
+// between returns the first block that has a part between two positions, or nil. The blocks are sorted.
+func between(all []block, start, end int) *block {
+	i := sort.Search(len(all), func(i int) bool { return all[i].end > start })
+	if i < len(all) && all[i].start < end {
 		return &all[i]
 	}
 	return nil
