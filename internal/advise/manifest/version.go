@@ -94,7 +94,8 @@ var (
 )
 
 // InstalledVersion finds the version in a file of an installed Gramine: graminelibos/__init__.py and METADATA of its Python package,
-// what dpkg -s and rpm -qi print, and /var/lib/dpkg/status. The line is that of the version.
+// what dpkg -s and rpm -qi print, and /var/lib/dpkg/status. There a package that was removed keeps its version while its configuration
+// stays. The line is that of the version.
 func InstalledVersion(data []byte) (s string, line int, ok bool) {
 	gramine := false
 	for text := range strings.Lines(string(data)) {
@@ -104,6 +105,9 @@ func InstalledVersion(data []byte) (s string, line int, ok bool) {
 			return found[1], line, true
 		}
 		name, value, _ := strings.Cut(text, ":")
+		if name == "Status" && !strings.HasSuffix(value, " installed") {
+			gramine = false
+		}
 		found := field.FindStringSubmatch(strings.TrimSpace(name) + ": " + strings.TrimSpace(value))
 		switch {
 		case found == nil:

@@ -49,8 +49,9 @@ func TestInstalledVersion(t *testing.T) {
 		"Metadata-Version: 2.1\nName: graminelibos\nVersion: 1.7\n":                         "1.7 3",
 		"Package: gramine-ratls-dcap\nVersion: 2\n\nPackage: gramine\r\nVersion: 1.8-1\r\n": "1.8-1 5",
 		"Name        : gramine\nVersion     : 1.5\n":                                        "1.5 2",
-		"Package: bash\nVersion: 5.2\n":                                                     "-",
-		"Version: 1.8\nPackage: gramine\n\nPackage: x\nVersion: 1\n":                        "-",
+		"Package: gramine\nStatus: deinstall ok config-files\nVersion: 1.5\n\nPackage: gramine-dcap\nStatus: install ok installed\nVersion: 1.8\n": "1.8 7",
+		"Package: bash\nVersion: 5.2\n":                              "-",
+		"Version: 1.8\nPackage: gramine\n\nPackage: x\nVersion: 1\n": "-",
 		"": "-", "__version__ = '@VERSION@\n": "-",
 	} {
 		s, line, ok := InstalledVersion([]byte(data))
