@@ -18,7 +18,7 @@ const (
 )
 
 // installed returns the version of Gramine that a process runs in, which the Python package beside Gramine's loader says. That is read as
-// the process sees it, by its user's rights. It returns nil if it is not known.
+// the process sees it, by its user's rights. Several packages are a range of versions. It returns nil if it is not known.
 func installed(p hostfs.Process) *manifest.Versions {
 	exe, err := p.Link("exe")
 	if err != nil {
@@ -32,6 +32,7 @@ func installed(p hostfs.Process) *manifest.Versions {
 	for minor := newestPython; minor >= oldestPython; minor-- {
 		folders = append(folders, fmt.Sprintf("python3.%d/site-packages", minor))
 	}
+	var all *manifest.Versions
 	for _, folder := range folders {
 		file := manifestFile{name: prefix + "/lib/" + folder + "/graminelibos/__init__.py"}
 		if file.inRoot(p, maxInit) != nil {
@@ -41,9 +42,14 @@ func installed(p hostfs.Process) *manifest.Versions {
 		if !ok {
 			continue
 		}
-		if v, err := manifest.ParseVersion(s, fmt.Sprintf("%s:%d", file.name, line)); err == nil {
-			return &v
+		v, err := manifest.ParseVersion(s, fmt.Sprintf("%s:%d", file.name, line))
+		switch {
+		case err != nil:
+		case all == nil:
+			all = &v
+		case v.Least < all.Least || v.Most > all.Most: // packages for several Pythons: which belongs to the loader is not known
+			all.Least, all.Most, all.Source = min(all.Least, v.Least), max(all.Most, v.Most), all.Source+", "+v.Source
 		}
 	}
-	return nil
+	return all
 }

@@ -155,11 +155,22 @@ func TestVersionOfTheRunningGramine(t *testing.T) {
 	}
 	f := newFake(t)
 	f.write(folder, "__version__ = '1.7'\n")
+	f.write(strings.Replace(folder, "3.11", "3.8", 1), "__version__ = '1.4'\n") // that of an earlier Python
+	all, err := New(f.machine(), nil).Find(100)
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	New(f.machine(), nil).Read(&all[0])
+	if got := all[0].Gramine.String(); got != "1.4 to 1.7" {
+		t.Errorf("two packages are %s", got)
+	}
+	f = newFake(t)
+	f.write(folder, "__version__ = '1.7'\n")
 	if err := os.Chmod(filepath.Join(f.dir, folder), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	finder := New(f.machine(), nil)
-	all, _ := finder.Find(100)
+	all, _ = finder.Find(100)
 	if finder.Read(&all[0]); os.Geteuid() == 0 && all[0].Gramine != nil {
 		t.Errorf("a file that the user of the process may not read gives %v", all[0].Gramine)
 	}
