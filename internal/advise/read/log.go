@@ -43,7 +43,7 @@ type Log struct {
 	SecondProcess int
 	// Banners are lines that Gramine writes at its start with any log level, and its SGX stats.
 	Banners Seen
-	// Commit is that which Gramine was built from, which the level debug names. "" is not known.
+	// Commit is that which Gramine was built from, which the level debug names. "" is not known, or several: a log may have runs of several versions.
 	Commit     string
 	CommitLine int
 	// Debug are lines of the levels debug and trace.
@@ -76,8 +76,13 @@ func ParseLog(data []byte) (Log, error) {
 		if banner().MatchString(line) {
 			l.Banners.add(n)
 		}
-		if found := commit().FindStringSubmatch(line); found != nil && l.Commit == "" {
-			l.Commit, l.CommitLine = found[1], n
+		if found := commit().FindStringSubmatch(line); found != nil {
+			if l.CommitLine == 0 {
+				l.Commit, l.CommitLine = found[1], n
+			}
+			if found[1] != l.Commit {
+				l.Commit = ""
+			}
 		}
 		if place().MatchString(line) {
 			l.Places.add(n)

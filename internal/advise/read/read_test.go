@@ -386,3 +386,14 @@ func TestScaling(t *testing.T) {
 		}
 	}
 }
+
+// A log of runs with several versions of Gramine says none of them.
+func TestLogOfSeveralVersions(t *testing.T) {
+	const line = "[P1:T1:app] debug: Gramine was built from commit: "
+	a, b := line+strings.Repeat("a", 40)+"\n", line+strings.Repeat("b", 40)+"\n"
+	for log, want := range map[string]string{a + a: strings.Repeat("a", 40), a + b: "", a + b + a: ""} {
+		if l, err := ParseLog([]byte(log)); err != nil || l.Commit != want {
+			t.Errorf("%q: %q, %v", log, l.Commit, err)
+		}
+	}
+}
