@@ -129,8 +129,8 @@ type Profile struct {
 	// Functions has the CPU time of the functions that ran most, by their innermost frame, and of all others together. They add
 	// up to that of the profile.
 	Functions []Function `json:"functions,omitempty"`
-	// Faults has the CPU time of each workload in the kernel's handling of page faults outside of system calls. It is part of
-	// the time of Functions. It is empty if the functions of the kernel are not known.
+	// Faults has the CPU time of each workload in the kernel's handling of page faults outside of system calls, without that in
+	// which evicted pages of enclaves are loaded. It is part of the time of Functions. It is empty if the functions of the kernel are not known.
 	Faults []WorkloadTime `json:"page_faults,omitempty"`
 	Data   []byte         `json:"data"`
 }

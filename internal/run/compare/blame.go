@@ -91,7 +91,7 @@ func blame(before, after sample) Blame {
 		}
 		rest := "page faults and other interruptions, waiting for a CPU outside of system calls, and waiting in epoll_wait, futex and the like"
 		if timed(groups, faultSeconds) {
-			list = append(list, source{"page faults", "CPU time, times the share in the profile, outside of system calls", faultSeconds})
+			list = append(list, source{"page faults", "CPU time, times the share in the profile, outside of system calls and of loading evicted pages", faultSeconds})
 			rest = "interruptions, waiting for a CPU or for the pages of files outside of system calls, and waiting in epoll_wait, futex and the like"
 		} else {
 			b.Notes = append(b.Notes, "the time of page faults is in the rest: record measures it with --profile, where it may read the names of the kernel's functions")

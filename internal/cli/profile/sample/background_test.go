@@ -52,8 +52,8 @@ func TestFunctionsAddUp(t *testing.T) {
 	}
 }
 
-// Only time in page faults of programs counts: not that of faults in system calls, of interrupts, nor of functions of a program that
-// have the same name.
+// Only time in page faults of programs counts: not that of faults in system calls, of interrupts, of loading evicted pages of
+// enclaves, nor of functions of a program that have the same name.
 func TestTimeOfPageFaults(t *testing.T) {
 	profiled := func(stacks map[string][]string, kernel bool) *profile.Profile {
 		b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
@@ -84,8 +84,10 @@ func TestTimeOfPageFaults(t *testing.T) {
 		"c call":      {"k:handle_mm_fault", "k:exc_page_fault", "k:asm_exc_page_fault", "k:copy", "k:do_syscall_64", "k:entry_SYSCALL_64", "read"}, // 5 s of no fault
 		"d":           {"exc_page_fault", "main"},
 		"e":           {"k:exc_page_fault", "k:asm_exc_page_fault", "main"},
+		"f load":      {"k:__sgx_encl_load_page", "k:sgx_vma_fault", "k:exc_page_fault", "k:asm_exc_page_fault", "main"},
+		"g add":       {"k:sgx_encl_eaug_page", "k:sgx_vma_fault", "k:exc_page_fault", "k:asm_exc_page_fault", "main"}, // 9 s
 	}
-	want := []runs.WorkloadTime{{Workload: "a", Seconds: 1}, {Workload: "arm", Seconds: 4}, {Workload: "c"}, {Workload: "d"}}
+	want := []runs.WorkloadTime{{Workload: "a", Seconds: 1}, {Workload: "arm", Seconds: 4}, {Workload: "c"}, {Workload: "d"}, {Workload: "f"}, {Workload: "g", Seconds: 9}}
 	if got := faults(profiled(stacks, true), "e"); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -17,14 +17,16 @@ var (
 	// callEntries are those of system calls. A page fault in a system call is part of the time of the call.
 	callEntries = []string{
 		"entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64", "do_syscall_64", "x64_sys_call", "entry_SYSCALL_compat_after_hwframe", "do_int80_emulation",
-		"el0_svc", "el0_svc_compat", "invoke_syscall",
+		"el0_svc", "el0_svc_compat", "do_el0_svc", "invoke_syscall",
 	}
+	// loads are those that load an evicted page of an enclave, also in Intel's driver. sgx_load_back_seconds has their time.
+	loads = []string{"sgx_encl_load_page", "__sgx_encl_load_page", "sgx_encl_load_page_in_vma", "sgx_encl_eldu", "sgx_eldu"}
 )
 
-// faults returns the CPU time of each workload in page faults outside of system calls. It leaves out a process. It returns
-// nothing if the value is no time, or if no function of the kernel is known: then page faults cannot be told from system calls.
+// faults returns the CPU time of each workload in page faults outside of system calls, without that in which evicted pages of
+// enclaves are loaded. It leaves out a process. It returns nothing if the value is no time, or if no function of the kernel is known: then page faults cannot be told from system calls.
 func faults(p *profile.Profile, except string) (list []runs.WorkloadTime) {
-	const other, fault, call = 0, 1, 2
+	const other, fault, counted = 0, 1, 2 // elsewhere
 	entries, known := make([]int, len(p.Frames)), false
 	for i, f := range p.Frames {
 		if !f.Kernel {
@@ -32,8 +34,8 @@ func faults(p *profile.Profile, except string) (list []runs.WorkloadTime) {
 		}
 		known = known || f.Resolved()
 		switch {
-		case slices.Contains(callEntries, f.Function):
-			entries[i] = call
+		case slices.Contains(callEntries, f.Function), slices.Contains(loads, f.Function):
+			entries[i] = counted
 		case slices.Contains(faultEntries, f.Function):
 			entries[i] = fault
 		}
