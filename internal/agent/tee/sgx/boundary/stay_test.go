@@ -84,6 +84,28 @@ func TestDurationsOfUnknownProcessesAreForgotten(t *testing.T) {
 	}
 }
 
+// A process that runs another program, calls, and ends before it is forgotten has calls that were not read. They are counted.
+func TestLastCallsOfAnotherProgramAreCounted(t *testing.T) {
+	const ocall = "last_print"
+	b := start(t, modeOn, 0)
+	app := ready(t, b, sdkApp(t, "sdk-last", "-Dapp_ocall_print="+ocall))
+	app.do(t, "ecall 10 2 1")
+	look(t, b)
+	p := b.processes.Known(uint32(app.Process.Pid))
+	want := numbers(t, app.do(t, "ecall 20 2 1"))[1]
+	_ = app.in.Close()
+	_ = app.Wait()
+	if err := b.functions.Forget(p); err != nil {
+		t.Error(err)
+	}
+	b.processes = process.NewTable(b.processes.Host, 1, b.now) // without counts
+	b.functions.Processes = b.processes
+	look(t, b)
+	if n := prints(t, b, ocall); n != want {
+		t.Errorf("%v OCALLs are counted, want %v", n, want)
+	}
+}
+
 // The kernel cannot always tell which inode is mapped. The file is not taken for another one then, which would be probed too.
 func TestAFileIsProbedOnceWhenItsInodeIsNotKnown(t *testing.T) {
 	b := start(t, modeOn, 0)

@@ -200,13 +200,10 @@ func (f *Functions) Measures(p *process.Process) bool {
 	return false
 }
 
-// Forget forgets a process that has ended, after its counts were read. The counters of one that runs another program now are
-// not removed, because it may count at this moment.
+// Forget forgets a process that has ended or runs another program now, after its counts were read. Tidy removes its counters when it has
+// ended: until then it may count.
 func (f *Functions) Forget(p *process.Process) error {
 	var errs []error
-	if !f.Processes.Runs(p.TGID) {
-		errs = append(errs, forgetCounters(f, p.TGID))
-	}
 	if f.timer != nil {
 		errs = append(errs, f.remove("watched", p.TGID), forgetPairs(f, p.TGID), f.tenants.leave(p.TGID))
 	}
