@@ -119,7 +119,7 @@ func NewFamilies() *Families {
 		Lost: metric.New(metric.Desc{
 			Name: "teescope_transitions_lost_total", Kind: metric.Counter, Unit: "events", Labels: []string{"what"}, Source: metric.Kernel,
 			Help: "Events that were not counted, by kind. The kernel's maps were full for calls, tables of OCALLs, processes and threads of Gramine, durations, crossings of single threads (threads_crossings), and pairs of calls. " +
-				"unseen are ends of threads that were missed. resets are threads of Gramine that set their counters to 0 while they ran (SIGUSR1). ends are calls that lasted longer than their window.",
+				"unseen are ends of threads that were missed. resets are threads of Gramine that set their counters to 0 while they ran (SIGUSR1). ends are calls that lasted longer than their window. durations are also those of calls with eight others inside that have not returned.",
 			Origin: "eBPF maps of the agent",
 		}),
 	}
