@@ -178,7 +178,7 @@ func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) 
 		return nil, errLater
 	}
 	if err := s.Places.Take(owner); err != nil {
-		return nil, fmt.Errorf("the limit of %d files is reached: %w", maxFiles, err)
+		return nil, fmt.Errorf("it is not one of the %d files that are searched: %w", maxFiles, err)
 	}
 	began := s.now()
 	from := &limited{ReaderAt: s.from.Reader(tgid, f), now: s.now}

@@ -127,7 +127,7 @@ func (b *Breakpoints) setOnce(tgid uint32, addresses []uint64) (*tree, error) {
 
 func (b *Breakpoints) setPoint(owner tenant.Tenant, tid int, address uint64) (*bpf.Breakpoint, error) {
 	if err := b.places.Take(owner); err != nil {
-		return nil, fmt.Errorf("the limit of %d breakpoints is reached: %w", maxAll, err)
+		return nil, fmt.Errorf("it does not get one of the %d breakpoints: %w", maxAll, err)
 	}
 	point, err := b.points.Set(tid, address)
 	if err != nil {

@@ -66,7 +66,7 @@ func (f *file) addSite(r *runtime, address uint64, s spot) error {
 	}
 	all := f.all
 	if err := all.Places.Take(f.Owner); err != nil {
-		return fmt.Errorf("the limit of %d functions is reached: %w", maxSites, err)
+		return fmt.Errorf("it is not one of the %d functions that are probed: %w", maxSites, err)
 	}
 	cost := uint8(window.CostEmulated)
 	if where.Stepped {

@@ -126,7 +126,7 @@ func (s *Files) Open(from host.Processes, tgid uint32, m hostfs.Mapping, runtime
 // Add adds a file of an owner without opening it.
 func (s *Files) Add(id hostfs.FileID, name, runtime string, owner tenant.Tenant) (*File, error) {
 	if err := s.Places.Take(owner); err != nil {
-		return nil, fmt.Errorf("the limit of %d files is reached: %w", maxFiles, err)
+		return nil, fmt.Errorf("it is not one of the %d files that are probed: %w", maxFiles, err)
 	}
 	for index := range s.slots {
 		if s.slots[index] != nil {

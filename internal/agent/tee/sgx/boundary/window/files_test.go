@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestOneOwnerLeavesPlacesForOthers(t *testing.T) {
 	for inode := range uint64(maxFiles) {
 		if err := add(greedy, inode); err == nil {
 			n++
-		} else if !errors.Is(err, tenant.ErrQuota) {
+		} else if !errors.Is(err, tenant.ErrQuota) || strings.Contains(err.Error(), "limit") { // half of the places are free
 			t.Fatal(err)
 		}
 	}
