@@ -115,12 +115,20 @@ func inOrder(groups []*compare.Group, folder string) {
 	}
 	slices.SortStableFunc(groups, func(a, b *compare.Group) int {
 		for _, s := range plan.Settings {
-			if d := slices.Index(s.Values, a.Labels[s.Name]) - slices.Index(s.Values, b.Labels[s.Name]); d != 0 {
+			if d := place(s.Values, a.Labels[s.Name]) - place(s.Values, b.Labels[s.Name]); d != 0 {
 				return d
 			}
 		}
 		return 0
 	})
+}
+
+// place returns the index of a value, or that behind the last one: runs that are not of the sweep are not those before.
+func place(values []string, value string) int {
+	if i := slices.Index(values, value); i >= 0 {
+		return i
+	}
+	return len(values)
 }
 
 // JSON writes the verification as JSON.
