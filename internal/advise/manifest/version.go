@@ -129,12 +129,12 @@ type Newer struct {
 }
 
 // TooNew returns the keys of a manifest that none of the versions knows, in the order of their lines. They are some of those that
-// [Introduced] knows.
+// [Introduced] knows. Keys in a block of a template may be for other versions.
 func TooNew(m *Manifest, v *Versions) []Newer {
 	var all []Newer
 	for _, e := range m.entries {
 		since := Introduced(e.key)
-		if e.table >= 0 || since == "" || !v.Before(since) || slices.ContainsFunc(all, func(n Newer) bool { return n.Key == e.key }) {
+		if e.table >= 0 || since == "" || !v.Before(since) || m.inBlock(e.start) != nil || slices.ContainsFunc(all, func(n Newer) bool { return n.Key == e.key }) {
 			continue
 		}
 		n := Newer{Key: e.key, Line: m.line(e.start), Since: since}

@@ -15,6 +15,7 @@ func newerKeysCases() ruleCases {
 			{manifest: "sgx.thread_num = 8", gramine: "1.3"},
 			{manifest: "sys.fds.limit = 2000", gramine: "1.9post"},
 			{manifest: "sgx.max_threads = 8"}, // no version is known
+			{manifest: "{% if new %}\nsgx.max_threads = 8\n{% else %}\nsgx.thread_num = 8\n{% endif %}", gramine: "1.3", template: true},
 		},
 		negative: []given{
 			{manifest: "a=1", gramine: "1.0"},
