@@ -4,19 +4,17 @@ package advise
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/teescope/teescope/internal/advise/verify"
 	"github.com/teescope/teescope/internal/analysis/render"
 	compared "github.com/teescope/teescope/internal/cli/compare"
-	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/compare"
 )
 
@@ -97,25 +95,16 @@ func groupsOf(arguments, workloads []string) ([]*compare.Group, error) {
 	return sets[0].Groups, nil
 }
 
-// maxPlan bounds the plan of a sweep in bytes, as teescope record does.
-const maxPlan = 1 << 20
-
 // inOrder sorts the groups of a sweep as its plan lists the values of its settings, so that the first values are the ones before. Names
 // of files have another order: 16 comes before 2. Without a plan the order of the files stays.
 func inOrder(groups []*compare.Group, folder string) {
-	var plan struct {
-		Settings []struct {
-			Name   string
-			Values []string
-		}
-	}
-	data, err := inputfile.Read(filepath.Join(folder, "sweep.json"), maxPlan)
-	if err != nil || json.Unmarshal(data, &plan) != nil {
+	settings, err := run.Settings(folder)
+	if err != nil {
 		return
 	}
 	slices.SortStableFunc(groups, func(a, b *compare.Group) int {
-		for _, s := range plan.Settings {
-			if d := place(s.Values, a.Labels[s.Name]) - place(s.Values, b.Labels[s.Name]); d != 0 {
+		for _, s := range settings {
+			if d := position(s.Values, a.Labels[s.Name]) - position(s.Values, b.Labels[s.Name]); d != 0 {
 				return d
 			}
 		}
@@ -123,8 +112,8 @@ func inOrder(groups []*compare.Group, folder string) {
 	})
 }
 
-// place returns the index of a value, or that behind the last one: runs that are not of the sweep are not those before.
-func place(values []string, value string) int {
+// position returns the index of a value, or that behind the last one: runs that are not of the sweep are not those before.
+func position(values []string, value string) int {
 	if i := slices.Index(values, value); i >= 0 {
 		return i
 	}

@@ -286,7 +286,7 @@ func TestParseMatrix(t *testing.T) {
 
 // Each combination is there as often as it is repeated, each in a file of its own, in an order that the seed decides.
 func TestSpots(t *testing.T) {
-	p := plan{Settings: []Setting{{"a", []string{"x/y", "x y", "z"}}, {"b", []string{"1", "2"}}}, Repeat: 3, Seed: 5}
+	p := plan{Settings: []Setting{{Name: "a", Values: []string{"x/y", "x y", "z"}}, {Name: "b", Values: []string{"1", "2"}}}, Repeat: 3, Seed: 5}
 	first, err := p.spots("d")
 	if err != nil || len(first) != 18 {
 		t.Fatal(len(first), err)
@@ -317,7 +317,7 @@ func TestSpots(t *testing.T) {
 // The table of a sweep is what correlate reads. A run that was cut off is done again.
 func TestTableAndResumption(t *testing.T) {
 	dir := t.TempDir()
-	p := plan{Settings: []Setting{{"size", []string{"10", "2,0", "30"}}}, Repeat: 1, Seed: 1}
+	p := plan{Settings: []Setting{{Name: "size", Values: []string{"10", "2,0", "30"}}}, Repeat: 1, Seed: 1}
 	spots, err := p.spots(dir)
 	if err != nil {
 		t.Fatal(err)

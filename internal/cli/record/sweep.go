@@ -29,20 +29,13 @@ const (
 	maxSettings = 16
 	maxValues   = 1000
 	maxPoints   = 10_000 // combinations times repetitions
-	maxPlan     = 1 << 20
 )
 
-// Names of the files in the directory of a sweep, beside the run files.
-const (
-	planFile  = "sweep.json"
-	tableFile = "runs.csv"
-)
+// tableFile is the table of a sweep in its directory, beside the run files and the plan.
+const tableFile = "runs.csv"
 
 // Setting is a setting of a sweep with its values.
-type Setting struct {
-	Name   string   `json:"name"`
-	Values []string `json:"values"`
-}
+type Setting = run.Setting
 
 // ParseMatrix parses NAME=VALUE,... for each setting. Without any, it returns nil.
 func ParseMatrix(all []string) ([]Setting, error) {
@@ -182,8 +175,8 @@ func (s Sweep) plan(o Options) (plan, error) {
 	if err := os.MkdirAll(o.Output, 0o755); err != nil {
 		return p, fmt.Errorf("creating the directory of the sweep: %w", err)
 	}
-	name := filepath.Join(o.Output, planFile)
-	text, err := inputfile.Read(name, maxPlan)
+	name := filepath.Join(o.Output, run.PlanFile)
+	text, err := inputfile.Read(name, run.MaxPlan)
 	if errors.Is(err, fs.ErrNotExist) {
 		for p.Seed == 0 {
 			p.Seed = time.Now().UnixNano()

@@ -19,8 +19,7 @@ const (
 )
 
 // functions adds the CPU time of each function in a phase: that of the workloads, times the share of the function in the profile
-// of the repetition. They add up to the CPU time. The
-// part of page faults is in it too.
+// of the repetition. They add up to the CPU time. The part of page faults in it is a total of its own.
 func (x *Record) functions(r *run.Run, o Observation, phase string) {
 	seconds, sum := map[string]float64{}, 0.0
 	counts := func(workload string) bool { return len(x.Workloads) == 0 || slices.Contains(x.Workloads, workload) }
