@@ -21,11 +21,11 @@ export GOFLAGS := -trimpath $(filter-out -trimpath,$(shell $(GO) env GOFLAGS))
 BPF_FLAGS := -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
 	-Ibpf/include -I/usr/include/x86_64-linux-gnu \
 	-fdebug-compilation-dir=. -ffile-prefix-map=$(CURDIR)=.
-BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/tee/*/*.bpf.c internal/agent/tee/*/*/*.bpf.c internal/agent/profiling/*.bpf.c internal/agent/userprobe/*.bpf.c internal/agent/bpf/testdata/*.bpf.c bench/*.bpf.c))
+BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/tee/*/*.bpf.c internal/agent/tee/*/*/*.bpf.c internal/agent/profiling/*.bpf.c internal/agent/userprobe/*.bpf.c internal/agent/nested/*.bpf.c internal/agent/bpf/testdata/*.bpf.c bench/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:.c=.o)
-BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h internal/agent/collector/*/*.h internal/agent/tee/*/*.h internal/agent/tee/*/*/*.h internal/agent/profiling/*.h internal/agent/userprobe/*.h)
+BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h internal/agent/collector/*/*.h internal/agent/tee/*/*.h internal/agent/tee/*/*/*.h internal/agent/profiling/*.h internal/agent/userprobe/*.h internal/agent/nested/*.h)
 BPF_FMT := $(BPF_SRC) $(BPF_H)
-C_FMT   := $(wildcard test/e2e/progs/*.c internal/cli/micro/program/*.c bench/progs/*.c internal/agent/tee/*/*/testdata/*.[ch] internal/agent/profiling/*/testdata/*.[ch] testbed/module/*.[ch] testbed/standins/*.c testbed/enclaves/*/*.[ch])
+C_FMT   := $(wildcard test/e2e/progs/*.c internal/cli/micro/program/*.c bench/progs/*.c internal/agent/tee/*/*/testdata/*.[ch] internal/agent/profiling/*/testdata/*.[ch] internal/agent/nested/testdata/*.c testbed/module/*.[ch] testbed/standins/*.c testbed/enclaves/*/*.[ch])
 
 # The Go mirrors of what BPF objects share with their user sides: each object with the package's directory.
 LAYOUT_OF := \
@@ -37,6 +37,7 @@ LAYOUT_OF := \
 	internal/agent/tee/vm/vm.bpf.o internal/agent/tee/vm \
 	internal/agent/tee/nitro/nitro.bpf.o internal/agent/tee/nitro \
 	internal/agent/userprobe/userprobe.bpf.o internal/agent/userprobe \
+	internal/agent/nested/nested.bpf.o internal/agent/nested \
 	$(foreach package,breakpoint count crossing functions gramine interrupts window,\
 		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -325,70 +324,6 @@ func diff(o *dividing, args []string, cpu [2]string) (*profile.Diff, error) {
 		d.Notes = append(d.Notes, note)
 	}
 	return d, nil
-}
-
-func profileBreakdown() *cobra.Command {
-	var o profileFlags
-	var root, cpu string
-	var children []string
-	cmd := &cobra.Command{
-		Use:   "breakdown FILE",
-		Short: "Show how much of a function's time is in functions that it calls",
-		Long: "Measures each child within the root, with all that it calls: its share of the root, and its share of the function of\n" +
-			"the breakdown that calls it. Own leaves out the children further in, so that it adds up to the root.",
-		Example: "  teescope profile breakdown --root libos_syscall_clone --child get_new_thread --child create_pollable_event gramine.txt",
-		Args:    needsFiles(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			whole, err := wholeOf("--cpu-time", cpu)
-			if err != nil {
-				return err
-			}
-			p, err := o.open(args[0])
-			if err != nil {
-				return err
-			}
-			if whole.Unit == "" {
-				whole = p.Whole()
-			}
-			b, err := breakdown(p, args[0], root, children, whole)
-			if err != nil {
-				return err
-			}
-			if o.json {
-				return profiled.BreakdownJSON(cmd.OutOrStdout(), args[0], b)
-			}
-			return profiled.Breakdown(cmd.OutOrStdout(), args[0], b)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&root, "root", "", "the function to break down, by a `regex`")
-	f.StringArrayVar(&children, "child", nil, "a function within the root, by a `regex`; may be repeated")
-	f.StringVar(&cpu, "cpu-time", "", "the CPU `time` that the profile is a sample of: a time such as 5s, or a percentage of a CPU such as 5%")
-	o.flags(cmd)
-	o.jsonFlag(cmd)
-	for _, name := range []string{"root", "child", "cpu-time"} {
-		complete(cmd, name, cobra.NoFileCompletions)
-	}
-	return cmd
-}
-
-func breakdown(p *profile.Profile, file, root string, children []string, whole profile.Whole) (*profile.Breakdown, error) {
-	if root == "" {
-		return nil, errors.New("name the function to break down with --root")
-	}
-	var patterns []*regexp.Regexp
-	for i, s := range append([]string{root}, children...) {
-		re, err := profile.Pattern(s)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", []string{"--root", "--child"}[min(i, 1)], err)
-		}
-		patterns = append(patterns, re)
-	}
-	b := p.Break(patterns[0], append([]string{root}, children...), patterns[1:], whole)
-	if b.Parts[0].Inclusive == 0 {
-		return nil, noFunction(file, "--root", root, p)
-	}
-	return b, nil
 }
 
 func profileConvert() *cobra.Command {

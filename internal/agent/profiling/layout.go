@@ -10,7 +10,6 @@ import "structs"
 const (
 	maxFrames      = 127
 	maxComm        = 16
-	maxAncestors   = 32
 	maxGenerations = 2
 	maxTallyRow    = 8
 	maxIgnored     = 16384

@@ -10,6 +10,7 @@
  * user space reads one generation of maps while the program counts into the other.
  */
 #include "profiling.h"
+#include "descent.h"
 
 enum {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
@@ -40,9 +41,6 @@ struct task_struct___image {
 	u64 self_exec_id; /* u64 from 5.7 */
 };
 #pragma clang attribute pop
-
-/* The process whose descendants are marked, or 0. */
-const volatile u32 ancestor = 0;
 
 /* A row for each CPU. */
 struct {
@@ -141,25 +139,6 @@ static __always_inline u32 walk(void *ctx, struct stack *s, u64 flags)
 	long bytes = bpf_get_stack(ctx, s, sizeof(*s), flags);
 
 	return bytes < (long)sizeof(u64) ? 0 : bytes / sizeof(u64);
-}
-
-static __always_inline bool descends(struct task_struct *task)
-{
-	struct task_struct *t = task;
-	int i;
-
-	if (!ancestor)
-		return false;
-	for (i = 0; i < ANCESTORS; i++) {
-		t = BPF_CORE_READ(t, real_parent);
-		u32 tgid = BPF_CORE_READ(t, tgid);
-
-		if (tgid == ancestor)
-			return true;
-		if (tgid <= 1)
-			break;
-	}
-	return false;
 }
 
 static __always_inline void count(void *samples, struct sample_key *key, u64 events)

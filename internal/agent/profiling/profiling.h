@@ -9,7 +9,6 @@
 enum limits {
 	FRAMES = 127,	 /* of a stack: the kernel's own limit (kernel.perf_event_max_stack) */
 	COMM = 16,	 /* bytes of a name */
-	ANCESTORS = 32,	 /* processes between a process and the one whose descendants are marked */
 	GENERATIONS = 2, /* one is counted into while the other is read */
 	TALLY_ROW = 8,	 /* entries for the tallies of a CPU: one cache line */
 	IGNORED =

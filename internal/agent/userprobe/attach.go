@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/bpf/returns"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
@@ -118,27 +116,14 @@ func (t *attacher) user(a *active, name string, file *os.File, at locator, sites
 	return attach(bpf.Variant{Program: "function", Name: name, Constants: values}, bpf.Mechanism(a.Mechanism))
 }
 
-var errFUSE = errors.New("the file is on a file system in user space, whose server can stop the kernel while it attaches probes")
-
 // open opens the file of a probe and reads its headers.
 func (t *attacher) open(name string) (*os.File, *executable.Program, error) {
 	file, err := inputfile.Open(filepath.Join(t.root, name))
 	if err != nil {
 		return nil, nil, err
 	}
-	var fs unix.Statfs_t
-	program, err := (*executable.Program)(nil), unix.Fstatfs(int(file.Fd()), &fs)
-	if err == nil && fs.Type == unix.FUSE_SUPER_MAGIC {
-		err = errFUSE
-	}
-	if err == nil {
-		program, err = executable.Read(file)
-	}
-	if err != nil {
-		_ = file.Close() // nothing was written
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return file, program, nil
+	program, err := executable.Open(file)
+	return file, program, err
 }
 
 // function attaches to a function of a file, or to an instruction at an offset.

@@ -13,13 +13,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/calls"
@@ -28,6 +25,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling/unwind"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	profiled "github.com/teescope/teescope/internal/cli/profile"
+	"github.com/teescope/teescope/internal/cli/profile/child"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -45,8 +43,6 @@ const (
 	rows    = 10
 	cgroups = "/sys/fs/cgroup"
 	debug   = "/usr/lib/debug"
-	// signalled is added to the number of the signal that ended a command, for the exit status.
-	signalled = 128
 )
 
 // Options configure a recording.
@@ -68,8 +64,8 @@ type Options struct {
 // Run records, and returns the exit status of the command.
 func Run(ctx context.Context, o Options) (status int, err error) {
 	if len(o.Command) > 0 {
-		if _, err := exec.LookPath(o.Command[0]); err != nil {
-			return 0, fmt.Errorf("running %s: %w: check its name and PATH", o.Command[0], err)
+		if err := child.Check(o.Command); err != nil {
+			return 0, err
 		}
 	}
 	if info, err := os.Stat(filepath.Dir(o.Output)); err != nil || !info.IsDir() {
@@ -83,24 +79,24 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	var c *command
+	var c *child.Command
 	if len(o.Command) > 0 {
-		if c, err = start(o); err != nil {
+		if c, err = child.Start(o.Command, child.Files{In: o.In, Out: o.Out, Err: o.Err}); err != nil {
 			return 0, err
 		}
-		defer c.end()
+		defer c.End()
 	}
 	stopped, err := r.record(ctx, c, stops)
 	if err != nil {
 		return 0, err
 	}
 	if stopped != nil {
-		c.signal(stopped)
+		c.Signal(stopped)
 	}
 	if err := r.finish(); err != nil {
 		return 0, err
 	}
-	return c.wait(stops, stopped != nil), nil
+	return c.Wait(stops, stopped != nil), nil
 }
 
 // run is a recording that goes on.
@@ -121,9 +117,8 @@ type run struct {
 func open(o Options) (*run, error) {
 	ancestor := 0
 	if len(o.Command) > 0 {
-		// Orphans of the command become children of this process, so that all its descendants can be told by their parents.
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			return nil, fmt.Errorf("preparing to follow the command: %w", err)
+		if err := child.Adopt(); err != nil {
+			return nil, err
 		}
 		ancestor = os.Getpid()
 	}
@@ -167,7 +162,7 @@ func (r *run) Close() error {
 }
 
 // record reads samples until the time is over, the command has ended, or a signal arrives, which it returns.
-func (r *run) record(ctx context.Context, c *command, stops <-chan os.Signal) (stopped os.Signal, err error) {
+func (r *run) record(ctx context.Context, c *child.Command, stops <-chan os.Signal) (stopped os.Signal, err error) {
 	var over <-chan time.Time
 	if r.For > 0 {
 		over = time.After(r.For)
@@ -183,7 +178,7 @@ func (r *run) record(ctx context.Context, c *command, stops <-chan os.Signal) (s
 			going = false
 		case <-over:
 			going = false
-		case <-c.ended():
+		case <-c.Ended():
 			going = false
 		}
 		if !going {

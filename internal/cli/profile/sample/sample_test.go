@@ -127,7 +127,7 @@ func TestAnInterruptedRecordingIsKept(t *testing.T) {
 		}
 	}()
 	status, err := Run(ctx, o)
-	if err != nil || status != signalled+15 {
+	if err != nil || status != 128+15 {
 		t.Fatalf("%d, %v: %s", status, err, content(t, o.Err))
 	}
 	data, err := os.ReadFile(o.Output)

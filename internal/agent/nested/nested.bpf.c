@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+//go:build ignore
+
+/*
+ * Times calls of functions in each other, by probes at their entries and returns.
+ *
+ * Each thread has a stack of the calls that go on. A return belongs to the call whose stack pointer it has, so a call that
+ * ends without a return, by longjmp for instance, is noticed. Probes take time, which would be counted as that of the
+ * functions. User space measures it first and the programs subtract it.
+ */
+#include "nested.h"
+#include "descent.h"
+#include "log2.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct___image {
+	u64 self_exec_id; /* u64 from 5.7 */
+};
+
+struct pt_regs___stack {
+	unsigned long sp;
+};
+#pragma clang attribute pop
+
+/* The process that is timed besides the descendants of the ancestor, or 0. */
+const volatile u32 process = 0;
+const volatile struct cost costs[MAX_FUNCTIONS];
+
+struct frame {
+	u64 stack; /* the stack pointer at the entry, which points to the return address */
+	u64 began;
+	u64 inner_ns;  /* time of finished calls within, without the cost of probes */
+	u64 probes_ns; /* cost of the probes of these */
+	u64 function;
+};
+
+struct thread {
+	u64 start; /* start and image tell whether this thread still runs the same program */
+	u64 image;
+	u64 depth;
+	struct frame frames[MAX_DEPTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, THREADS);
+	__type(key, u64);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_FUNCTIONS);
+	__type(key, u32);
+	__type(value, struct function);
+} functions SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct lost);
+} losses SEC(".maps");
+
+#define ADD(to, n) __sync_fetch_and_add(&(to), n)
+
+static __always_inline struct lost *all_lost(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&losses, &zero);
+}
+
+#define LOST(kind)                                                                                 \
+	do {                                                                                       \
+		struct lost *lost = all_lost();                                                    \
+		if (lost)                                                                          \
+			ADD(lost->kind, 1);                                                        \
+	} while (0)
+
+static const struct thread no_thread;
+
+/* Returns the thread that runs. It is NULL if the thread has not called the root, unless it does now. */
+static __always_inline struct thread *this_thread(bool at_root)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 id = bpf_get_current_pid_tgid(), start, image;
+	struct thread *t = bpf_map_lookup_elem(&threads, &id);
+
+	if (!t && !at_root)
+		return NULL;
+	start = BPF_CORE_READ(task, start_boottime);
+	image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
+	if (!t) {
+		if (id >> 32 != process && !descends(task))
+			return NULL;
+		bpf_map_update_elem(&threads, &id, &no_thread, BPF_NOEXIST);
+		t = bpf_map_lookup_elem(&threads, &id);
+		if (!t)
+			return NULL;
+	}
+	if (t->start != start || t->image != image) {
+		t->start = start;
+		t->image = image;
+		t->depth = 0;
+	}
+	return t;
+}
+
+/* Returns the frame at an index. */
+static __always_inline struct frame *frame_at(struct thread *t, u64 index)
+{
+	asm volatile("" : "+r"(index)); /* keeps the compiler from checking a copy */
+	return &t->frames[index & (MAX_DEPTH - 1)];
+}
+
+/* The kernel replaces the return address of a call that has a probe at its return by one in a page of its own. It puts the page
+ * as high as possible (xol_add_vma in kernel/events/uprobes.c), where programs have no code. */
+#define HIGHEST_CODE 0x7fffffff0000
+
+/* Reports whether the return address of the current call has been replaced: a function that ends by a jump to this one has
+ * left its own return address. */
+static __always_inline bool after_jump(u64 stack)
+{
+	u64 address;
+
+	return !bpf_probe_read_user(&address, sizeof(address), (void *)stack) &&
+	       address > HIGHEST_CODE;
+}
+
+/* Forgets the calls whose stack is no longer in use when the calls that go on have theirs at or above `stack`. */
+static __always_inline void unwind(struct thread *t, u64 stack)
+{
+	int i;
+
+	for (i = 0; i < MAX_DEPTH; i++) {
+		u64 top = t->depth - 1;
+
+		if (top >= MAX_DEPTH || frame_at(t, top)->stack >= stack)
+			return;
+		t->depth = top;
+		LOST(unwound);
+	}
+}
+
+static __always_inline int enter(struct pt_regs___stack *ctx)
+{
+	u64 function = bpf_get_attach_cookie(ctx), stack = ctx->sp, depth;
+	struct thread *t = this_thread(function == 0);
+	struct frame *f;
+
+	if (!t)
+		return 0;
+	unwind(t, after_jump(stack) ? stack : stack + 1);
+	depth = t->depth;
+	if (!depth && function)
+		return 0;
+	if (depth >= MAX_DEPTH) {
+		LOST(deep);
+		return 0;
+	}
+	f = frame_at(t, depth);
+	f->stack = stack;
+	f->function = function;
+	f->inner_ns = 0;
+	f->probes_ns = 0;
+	t->depth = depth + 1;
+	f->began = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Returns the bucket of a time: 8 for each power of two, and one for each of the first 8 nanoseconds. */
+static __always_inline u32 bucket_of_time(u64 ns)
+{
+	u32 log = log2_of(ns, 32), bucket;
+
+	if (log < FRACTION_BITS)
+		return ns;
+	bucket = ((log - FRACTION_BITS + 1) << FRACTION_BITS) +
+		 ((ns >> (log - FRACTION_BITS)) & ((1 << FRACTION_BITS) - 1));
+	return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+static __always_inline u64 less(u64 from, u64 what)
+{
+	return from > what ? from - what : 0;
+}
+
+/* Reports whether the function of the frame at an index is in a frame further out too. */
+static __always_inline bool within_itself(struct thread *t, u64 index, u64 function)
+{
+	u64 i;
+
+	for (i = 0; i < MAX_DEPTH; i++) {
+		if (i >= index)
+			return false;
+		if (frame_at(t, i)->function == function)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline void finish(struct thread *t, u64 index, u64 now)
+{
+	struct frame *f = frame_at(t, index), *outer = NULL;
+	u64 raw = now - f->began, ns, probes, parent;
+	u32 key = f->function, bucket;
+	u64 function = key & (MAX_FUNCTIONS - 1);
+	struct function *to = bpf_map_lookup_elem(&functions, &key);
+
+	if (!to)
+		return;
+	probes = costs[function].inside + f->probes_ns;
+	ns = less(raw, probes);
+	ADD(to->calls, 1);
+	ADD(to->own_ns, less(ns, f->inner_ns));
+	if (index) {
+		outer = frame_at(t, index - 1);
+		outer->inner_ns += ns;
+		outer->probes_ns += costs[function].whole + f->probes_ns;
+	}
+	if (within_itself(t, index, function))
+		return;
+	ADD(to->outermost, 1);
+	ADD(to->ns, ns);
+	ADD(to->probes_ns, raw - ns);
+	bucket = bucket_of_time(ns);
+	asm volatile("" : "+r"(bucket)); /* keeps the compiler from checking a copy */
+	if (bucket < BUCKETS)
+		ADD(to->buckets[bucket], 1);
+	if (!outer)
+		return;
+	parent = outer->function;
+	asm volatile("" : "+r"(parent));
+	if (parent >= MAX_FUNCTIONS)
+		return;
+	ADD(to->parent_calls[parent], 1);
+	ADD(to->parent_ns[parent], ns);
+}
+
+static __always_inline int leave(struct pt_regs___stack *ctx)
+{
+	u64 now = bpf_ktime_get_ns(), function = bpf_get_attach_cookie(ctx), top;
+	u64 stack = ctx->sp - sizeof(u64); /* as it was at the entry */
+	struct thread *t = this_thread(false);
+	struct frame *f;
+
+	if (!t || !t->depth)
+		return 0;
+	unwind(t, stack);
+	top = t->depth - 1;
+	if (top >= MAX_DEPTH)
+		return 0;
+	f = frame_at(t, top);
+	if (f->stack != stack || f->function != function) {
+		LOST(unpaired);
+		return 0;
+	}
+	t->depth = top;
+	finish(t, top, now);
+	return 0;
+}
+
+SEC("kprobe") int function_begins(void *ctx)
+{
+	return enter(ctx);
+}
+
+SEC("uprobe.multi") int function_begins_multi(void *ctx)
+{
+	return enter(ctx);
+}
+
+SEC("kprobe") int function_returns(void *ctx)
+{
+	return leave(ctx);
+}
+
+SEC("uprobe.multi") int function_returns_multi(void *ctx)
+{
+	return leave(ctx);
+}
+
+char LICENSE[] SEC("license") = "GPL";

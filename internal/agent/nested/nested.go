@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nested times calls of functions that are nested in each other, by probes at their entries and returns.
+//
+// It measures what a probe costs on this machine before, and subtracts that. Functions inside enclaves have no probes: stacks of
+// samples say how their time is divided (internal/run/profile).
+package nested
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+//go:embed nested.bpf.o
+var object []byte
+
+// MaxFunctions is the largest number of functions, with the root.
+const MaxFunctions = maxFunctions
+
+// Options say what is timed.
+type Options struct {
+	File      *os.File   // with all the functions
+	Functions []Function // the root is the first
+	Costs     Costs      // that are subtracted; see [Measure]
+	// The processes: one of them, and all descendants of the ancestor. 0 is none.
+	Process, Ancestor int
+}
+
+// Costs is what the probes of a call add to a time, by the kind of the instruction that has the probe: the kernel emulates some
+// and executes others in a single step, which takes longer.
+type Costs struct{ Emulated, Stepped Cost }
+
+// Cost is what the probes of a call add to a time: the median of several measurements.
+type Cost struct {
+	Inside    time.Duration // to the time of the call itself
+	Whole     time.Duration // to the time of each function around it
+	Low, High time.Duration // the lowest and the highest result for Whole
+}
+
+func (c Costs) of(stepped bool) cost {
+	k := c.Emulated
+	if stepped {
+		k = c.Stepped
+	}
+	return cost{Inside: uint64(k.Inside), Whole: uint64(k.Whole)}
+}
+
+// Timer times calls until it is closed.
+type Timer struct {
+	object    *bpf.Object
+	probed    []Function
+	functions []function
+	losses    []lost
+	probes    []io.Closer
+}
+
+// Open attaches the probes. It needs CAP_BPF and CAP_PERFMON. The caller has found out by [Find] that the returns of the
+// functions may have probes.
+func Open(o Options) (t *Timer, err error) {
+	if len(o.Functions) == 0 || len(o.Functions) > maxFunctions {
+		return nil, fmt.Errorf("timing %d functions: use 1 to %d", len(o.Functions), maxFunctions)
+	}
+	obj, err := bpf.Open(object)
+	if err != nil {
+		return nil, err
+	}
+	t = &Timer{object: obj, probed: o.Functions}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("timing functions: %w", err), t.Close())
+		}
+	}()
+	var costs [maxFunctions]cost
+	var sites []bpf.Site
+	for i, f := range o.Functions {
+		stepped := false
+		for _, p := range f.Points {
+			stepped = stepped || p.Stepped
+			sites = append(sites, bpf.Site{Offset: p.Offset, Cookie: uint64(i)})
+		}
+		costs[i] = o.Costs.of(stepped)
+	}
+	err = errors.Join(
+		obj.SetConstant("process", uint32(o.Process)), obj.SetConstant("ancestor", uint32(o.Ancestor)), obj.SetConstant("costs", costs),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if err := obj.CreateMaps(); err != nil {
+		return nil, err
+	}
+	if t.functions, err = bpf.View[function](obj, "functions"); err != nil {
+		return nil, err
+	}
+	if t.losses, err = bpf.View[lost](obj, "losses"); err != nil {
+		return nil, err
+	}
+	return t, t.attach(hostfs.DescriptorPath(int(o.File.Fd())), sites)
+}
+
+// attach attaches the probes of returns first, so that each call that has begun is seen to return.
+func (t *Timer) attach(path string, sites []bpf.Site) error {
+	returns, err := bpf.LoadUserProbe(t.object, "function_returns")
+	if err != nil {
+		return err
+	}
+	begins, err := bpf.LoadUserProbe(t.object, "function_begins")
+	if err != nil {
+		return err
+	}
+	for _, attach := range []func() (io.Closer, error){
+		func() (io.Closer, error) { return returns.AttachReturns(path, sites) },
+		func() (io.Closer, error) { return begins.Attach(path, sites) },
+	} {
+		probe, err := attach()
+		if err != nil {
+			return err
+		}
+		t.probes = append([]io.Closer{probe}, t.probes...)
+	}
+	return nil
+}
+
+// Stop detaches the probes. Calls that have not returned are in no figure. The results stay until Close.
+func (t *Timer) Stop() error {
+	var err error
+	for _, p := range t.probes {
+		err = errors.Join(err, p.Close())
+	}
+	t.probes = nil
+	return err
+}
+
+// Close stops the timer and frees everything.
+func (t *Timer) Close() error { return errors.Join(t.Stop(), t.object.Close()) }
+
+// Calls returns the number of finished calls of the root so far.
+func (t *Timer) Calls() uint64 { return atomic.LoadUint64(&t.functions[0].Calls) }
+
+// Lost counts calls that are in no figure.
+type Lost struct {
+	Deep     uint64 // made within 16 other calls of the functions
+	Unwound  uint64 // left without a return: by longjmp, an exception, or a change of the stack
+	Unpaired uint64 // returned without a known begin
+}
+
+// Times are the figures of the functions, in the order of [Options].
+type Times struct {
+	Functions []Time
+	Lost      Lost
+}
+
+// Time has the finished calls of a function within the root.
+type Time struct {
+	Name      string
+	Calls     uint64
+	Outermost uint64        // calls that are not within another call of the function
+	Total     time.Duration // of the outermost calls, with all that they call, without the cost of probes
+	Own       time.Duration // of all calls, without the calls of other functions that are timed
+	Probes    time.Duration // cost of probes that was subtracted from the outermost calls
+	// Caller is the function of these that makes most of the calls by time, and Within the time of these calls. It is
+	// empty for the root.
+	Caller string
+	Within time.Duration
+
+	histogram []uint64
+}
+
+// Read returns the figures so far. They are consistent after Stop.
+func (t *Timer) Read() Times {
+	l := &t.losses[0]
+	all := Times{Lost: Lost{Deep: atomic.LoadUint64(&l.Deep), Unwound: atomic.LoadUint64(&l.Unwound), Unpaired: atomic.LoadUint64(&l.Unpaired)}}
+	for i, probed := range t.probed {
+		f := &t.functions[i]
+		one := Time{
+			Name: probed.Name, Calls: atomic.LoadUint64(&f.Calls), Outermost: atomic.LoadUint64(&f.Outermost),
+			Total: time.Duration(atomic.LoadUint64(&f.NS)), Own: time.Duration(atomic.LoadUint64(&f.OwnNS)),
+			Probes: time.Duration(atomic.LoadUint64(&f.ProbesNS)), histogram: make([]uint64, buckets),
+		}
+		for b := range one.histogram {
+			one.histogram[b] = atomic.LoadUint64(&f.Buckets[b])
+		}
+		for p, caller := range t.probed {
+			if ns := time.Duration(atomic.LoadUint64(&f.ParentNS[p])); atomic.LoadUint64(&f.ParentCalls[p]) > 0 && (one.Caller == "" || ns > one.Within) {
+				one.Caller, one.Within = caller.Name, ns
+			}
+		}
+		all.Functions = append(all.Functions, one)
+	}
+	return all
+}
+
+// Quantile estimates a quantile of the outermost calls' times. A bucket's bounds differ by at most an eighth. It is NaN
+// nanoseconds without a call.
+func (t *Time) Quantile(q float64) float64 {
+	total := uint64(0)
+	for _, n := range t.histogram {
+		total += n
+	}
+	if total == 0 {
+		return math.NaN()
+	}
+	rank, below := q*float64(total), 0.0
+	for b, n := range t.histogram {
+		if n > 0 && below+float64(n) >= rank {
+			low, high := bound(b), bound(b+1)
+			return low + (high-low)*max(0, rank-below)/float64(n)
+		}
+		below += float64(n)
+	}
+	return bound(buckets)
+}
+
+// bound returns the lower bound of a bucket, in nanoseconds.
+func bound(bucket int) float64 {
+	const parts = 1 << fractionBits
+	if bucket < parts {
+		return float64(bucket)
+	}
+	return math.Ldexp(float64(parts+bucket%parts), bucket/parts-1)
+}

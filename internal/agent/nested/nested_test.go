@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nested
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+// program compiles the program that knows its calls.
+func program(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "calls")
+	if out, err := exec.Command("gcc", "-O2", "-pthread", "-o", name, "testdata/calls.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return name
+}
+
+// found returns functions of a program.
+func found(t *testing.T, name string, names ...string) (*os.File, []Function) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	program, err := executable.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions, err := Find(hostfs.At("/proc"), program, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, functions
+}
+
+// timed runs the program with a mode and a number of calls, and returns the figures of its functions and what it wrote.
+func timed(t *testing.T, name string, costs Costs, mode string, n int, names ...string) (Times, string) {
+	t.Helper()
+	file, functions := found(t, name, names...)
+	timer, err := Open(Options{File: file, Functions: functions, Costs: costs, Ancestor: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := timer.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	out, err := exec.Command(name, mode, fmt.Sprint(n)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := timer.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	return timer.Read(), string(out)
+}
+
+func costs(t *testing.T) Costs {
+	t.Helper()
+	c, err := Measure(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", c)
+	for _, k := range []Cost{c.Emulated, c.Stepped} {
+		if k.Inside <= 0 || k.Whole <= k.Inside || k.Low > k.Whole || k.High < k.Whole {
+			t.Errorf("probes cost %v within a call and %v around it", k.Inside, k.Whole)
+		}
+	}
+	return c
+}
+
+// Calls of four threads: numbers are exact, and times are between what the function and its caller have measured.
+func TestTimesAreThoseOfTheProgram(t *testing.T) {
+	const n = 500
+	all, out := timed(t, program(t), Costs{}, "threads", n, "root", "child", "grandchild", "empty")
+	var own time.Duration
+	for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		var name string
+		var calls uint64
+		var inside, outside time.Duration
+		if _, err := fmt.Sscan(line, &name, &calls, &inside, &outside); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		f := all.Functions[i]
+		if f.Name != name || f.Calls != calls || f.Calls != 4*n || f.Outermost != calls {
+			t.Errorf("%s: %d calls, %d outermost, of %d", f.Name, f.Calls, f.Outermost, calls)
+		}
+		if f.Total < inside || f.Total > outside {
+			t.Errorf("%s: %v, of which the program spent at least %v and at most %v there", f.Name, f.Total, inside, outside)
+		}
+		if median := f.Quantile(0.5); median < 0.85*float64(inside)/float64(calls) && median < []float64{40000, 30000, 20000}[i] {
+			t.Errorf("%s: the median is %v ns", f.Name, median)
+		}
+		own += f.Own
+	}
+	root, child, grandchild := all.Functions[0], all.Functions[1], all.Functions[2]
+	if own != root.Total {
+		t.Errorf("own times add up to %v of %v", own, root.Total)
+	}
+	if child.Caller != "root" || child.Within != child.Total || grandchild.Caller != "child" || grandchild.Within != grandchild.Total || root.Caller != "" {
+		t.Errorf("callers: %q of %v, %q of %v", child.Caller, child.Within, grandchild.Caller, grandchild.Within)
+	}
+	if none := all.Functions[3]; none.Calls != 0 || none.Total != 0 || none.Caller != "" {
+		t.Errorf("a function that is not called has %+v", none)
+	}
+	if all.Lost != (Lost{}) {
+		t.Errorf("lost: %+v", all.Lost)
+	}
+}
+
+// What is subtracted is the cost of each probe within a time, exactly.
+func TestCostOfProbesIsSubtracted(t *testing.T) {
+	const n = 200
+	c := Cost{Inside: 10, Whole: 30} // less than any call takes
+	all, _ := timed(t, program(t), Costs{c, c}, "many", n, "many", "empty")
+	if many, empty := all.Functions[0], all.Functions[1]; many.Probes != n*(10+100*30) || empty.Probes != n*100*10 || many.Own != many.Total-empty.Total {
+		t.Errorf("%v and %v were subtracted", many.Probes, empty.Probes)
+	}
+}
+
+// The measured cost is that of the calls of an empty function. Programs beside it make those slower and not faster.
+func TestMeasuredCost(t *testing.T) {
+	c := costs(t)
+	all, _ := timed(t, program(t), Costs{}, "many", 200, "many", "empty")
+	if raw := time.Duration(all.Functions[0].Quantile(0.5) / 100); c.Emulated.Low > 2*raw {
+		t.Errorf("a probe costs at least %v, and 100 empty calls with probes take %v each", c.Emulated.Low, raw)
+	}
+}
+
+// A function that calls itself has the time of its outermost calls, so that it cannot have more than the function around it.
+func TestRecursion(t *testing.T) {
+	all, _ := timed(t, program(t), Costs{}, "recursive", 10, "around_recursive", "recursive")
+	outer, f := all.Functions[0], all.Functions[1]
+	if f.Calls != 60 || f.Outermost != 10 || f.Total > outer.Total || f.Own != f.Total || f.Caller != "around_recursive" {
+		t.Errorf("%+v within %v", f, outer.Total)
+	}
+}
+
+// Of calls that are too deep, the number is known.
+func TestDeepCalls(t *testing.T) {
+	all, _ := timed(t, program(t), Costs{}, "deep", 10, "around_recursive", "recursive")
+	const deepest = maxDepth - 1 // besides the root
+	if f := all.Functions[1]; f.Calls != 10*deepest || all.Lost.Deep != 10*(21-deepest) || all.Functions[0].Calls != 10 {
+		t.Errorf("%d calls, %+v", f.Calls, all.Lost)
+	}
+}
+
+// A call that is left by longjmp is in no figure, and those around it are right.
+func TestLongjmp(t *testing.T) {
+	all, _ := timed(t, program(t), Costs{}, "jumps", 10, "around_jumps", "jumps", "empty")
+	if n := all.Functions; n[0].Calls != 10 || n[1].Calls != 0 || n[2].Calls != 10 || n[2].Caller != "around_jumps" || all.Lost != (Lost{Unwound: 10}) {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A function that ends by a jump to another one returns together with it.
+func TestTailCall(t *testing.T) {
+	all, _ := timed(t, program(t), Costs{}, "tail", 10, "around_tail", "tail", "empty")
+	if n := all.Functions; n[0].Calls != 10 || n[1].Calls != 10 || n[2].Calls != 10 || n[2].Caller != "tail" || all.Lost != (Lost{}) {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Other processes that run the same program are in no figure.
+func TestOtherProcessesAreNotTimed(t *testing.T) {
+	name := program(t)
+	file, functions := found(t, name, "many")
+	timer, err := Open(Options{File: file, Functions: functions, Process: 1, Ancestor: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = timer.Close() }()
+	if err := exec.Command(name, "many", "100").Run(); err != nil {
+		t.Fatal(err)
+	}
+	if n := timer.Calls(); n != 0 {
+		t.Errorf("%d calls of another process", n)
+	}
+}
+
+func TestFind(t *testing.T) {
+	name := program(t)
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	program, err := executable.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proc := hostfs.At("/proc")
+	for _, c := range []struct {
+		names []string
+		count []int
+		err   string
+	}{
+		{names: []string{"root", "(grand)?child"}, count: []int{1, 2}},
+		{names: []string{"root", "child", "(grand)?child"}, count: []int{1, 1, 1}},
+		{names: []string{"around_.*"}, count: []int{3}},
+		{names: []string{"chil"}, err: "no function chil: it may be inlined, in a library, or the file is stripped. It has "},
+		{names: []string{"child", "child"}, err: "child has no function that another name does not have already"},
+		{names: []string{"("}, err: `"(" is not a name or a regular expression`},
+		{names: make([]string, 17), err: "17 functions: at most 16"},
+	} {
+		functions, err := Find(proc, program, c.names)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%q: %v", c.names, err)
+			}
+			continue
+		}
+		if err != nil || len(functions) != len(c.count) {
+			t.Errorf("%q: %v", c.names, err)
+			continue
+		}
+		for i, n := range c.count {
+			if len(functions[i].Points) != n || functions[i].Name != c.names[i] {
+				t.Errorf("%q: %+v", c.names, functions)
+			}
+		}
+	}
+}
+
+// Returns of Go programs have no probes: the runtime would end the program.
+func TestGoProgramsAreRefused(t *testing.T) {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = self.Close() }()
+	program, err := executable.Read(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Find(hostfs.At("/proc"), program, []string{"main.main"}); err == nil || !strings.Contains(err.Error(), "Go program") {
+		t.Error(err)
+	}
+}
+
+// Quantiles are those of the times themselves, within a bucket.
+func TestQuantile(t *testing.T) {
+	for b := range buckets {
+		if low, high := bound(b), bound(b+1); high <= low || low >= 8 && high-low > low/8 {
+			t.Errorf("bucket %d is from %v to %v", b, low, high)
+		}
+	}
+	f := Time{histogram: make([]uint64, buckets)}
+	if q := f.Quantile(0.5); q == q {
+		t.Errorf("the median of nothing is %v", q)
+	}
+	for ns := range 1000 {
+		for b := range buckets {
+			if float64(ns) >= bound(b) && float64(ns) < bound(b+1) {
+				f.histogram[b]++
+			}
+		}
+	}
+	for _, q := range []float64{0.01, 0.1, 0.5, 0.9, 0.99, 1} {
+		if got := f.Quantile(q); got < 1000*q*7/8 || got > 1000*q*9/8+1 {
+			t.Errorf("quantile %v of the numbers below 1000 is %v", q, got)
+		}
+	}
+}
