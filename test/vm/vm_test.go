@@ -80,6 +80,9 @@ func TestStockKernels(t *testing.T) {
 			families := report.exposition(t, "exposition")
 			check(t, families)
 			confined(t, families, report["privileges"])
+			if tests := report["nested"]; !strings.Contains(tests, "--- PASS: TestMeasure ") {
+				t.Errorf("nested calls were not timed:\n%s", tests)
+			}
 			allCalls(t, families, k.version == "7.2")
 			// The calls of ten processes, each shorter than the machine's uptime.
 			if got := sum(families, "teescope_syscall_seconds_total", "workload", "known"); got <= 0 || got > 100 {

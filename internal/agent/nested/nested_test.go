@@ -131,6 +131,9 @@ func TestCostOfProbesIsSubtracted(t *testing.T) {
 	}
 }
 
+// All calls of the empty functions are counted, which Measure requires itself. It runs on the stock kernels too (test/vm).
+func TestMeasure(t *testing.T) { costs(t) }
+
 // The measured cost is that of the calls of an empty function. Programs beside it make those slower and not faster.
 func TestMeasuredCost(t *testing.T) {
 	c := costs(t)
