@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/read/debuginfod"
 	"github.com/teescope/teescope/internal/run/profile/read/names"
 	"github.com/teescope/teescope/internal/run/profile/write"
 )
@@ -42,6 +43,8 @@ type profileFlags struct {
 	value string
 	symfs string
 	json  bool
+	// debuginfod downloads symbols that this machine does not have.
+	debuginfod bool
 }
 
 func (o *profileFlags) flags(cmd *cobra.Command) {
@@ -49,7 +52,8 @@ func (o *profileFlags) flags(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&o.Event, "event", "", "read this `event` of a recording of perf that has several")
 	f.StringVar(&o.value, "value", "", "show the value of this `type` of a pprof file, such as alloc_space (default: time if there is one)")
-	f.StringVar(&o.symfs, "symfs", "/", "look for the programs of a perf.data in this `directory`, such as a copy of the recorded machine's files")
+	f.StringVar(&o.symfs, "symfs", "/", "look for the programs of a profile in this `directory`, such as a copy of the recorded machine's files")
+	f.BoolVar(&o.debuginfod, "debuginfod", false, "download symbols that this machine does not have from the servers in DEBUGINFOD_URLS, which learn what was recorded")
 	complete(cmd, "event", cobra.NoFileCompletions)
 	complete(cmd, "value", cobra.NoFileCompletions)
 }
@@ -66,6 +70,13 @@ func (o *profileFlags) open(name string) (*profile.Profile, error) {
 	o.Names = names.Host()
 	o.Names.Root = o.symfs
 	told := profiled.NewProgress(os.Stderr)
+	if o.debuginfod {
+		client, err := debuginfod.FromEnvironment(told.Tick)
+		if err != nil {
+			return nil, err
+		}
+		o.Names.Fetch = client.Fetch
+	}
 	o.Progress = func(n int64) { told.Tick(fmt.Sprintf("reading %s: %d MiB", text.Terminal(name), n>>20)) }
 	opened := read.Open
 	if cli.IsRunFile(name) {

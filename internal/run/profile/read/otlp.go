@@ -17,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read/names"
 )
 
 // maxOTLP is the limit of a request of OTLP in bytes, after decompression. The library reads it as a whole, and an empty
@@ -51,13 +52,13 @@ func isOTLP(data []byte) bool {
 }
 
 // readBinary reads a pprof file or a request of OTLP.
-func readBinary(in *bufio.Reader, limits profile.Limits) (*profile.Profile, error) {
+func readBinary(in *bufio.Reader, finder *names.Finder, limits profile.Limits) (*profile.Profile, error) {
 	data, err := inputfile.ReadAll(in, maxPprof)
 	if err != nil {
 		return nil, fmt.Errorf("as a pprof file: %w", err)
 	}
 	if !isOTLP(data) {
-		return readPprof(data, limits)
+		return readPprof(data, finder, limits)
 	}
 	if len(data) > maxOTLP {
 		return nil, fmt.Errorf("as a request of OTLP it has more than %d MiB, %w", maxOTLP>>20, profile.ErrLimit)

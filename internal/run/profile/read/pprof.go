@@ -3,9 +3,11 @@
 package read
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +16,9 @@ import (
 	pprof "github.com/google/pprof/profile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/teescope/teescope/internal/lib/symbols"
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read/names"
 )
 
 // maxParsed bounds the memory that a pprof file needs when it is parsed, in bytes. 100 MB of a real one need 700 MB.
@@ -24,7 +28,7 @@ const maxParsed = 1 << 30
 const maxNotes = 16
 
 // readPprof reads https://github.com/google/pprof/blob/main/proto/profile.proto.
-func readPprof(data []byte, limits profile.Limits) (*profile.Profile, error) {
+func readPprof(data []byte, finder *names.Finder, limits profile.Limits) (*profile.Profile, error) {
 	needs, valid := memory(data)
 	if !valid {
 		return nil, errors.New("unknown format: it is binary and no pprof file; use " + Accepted)
@@ -42,7 +46,42 @@ func readPprof(data []byte, limits profile.Limits) (*profile.Profile, error) {
 	if len(parsed.SampleType) == 0 || len(parsed.SampleType) > maxEvents {
 		return nil, fmt.Errorf("as a pprof file: it has %d types of values, use 1 to %d", len(parsed.SampleType), maxEvents)
 	}
+	if finder != nil {
+		name(parsed, finder)
+	}
 	return convert(parsed, limits)
+}
+
+// name finds the functions of locations without one, in files that the profile has the build IDs of. Its offset in a file is what
+// a location has in common with the file of another machine.
+func name(p *pprof.Profile, finder *names.Finder) {
+	without := map[*pprof.Mapping][]*pprof.Location{}
+	for _, l := range p.Location {
+		m := l.Mapping
+		if len(l.Line) == 0 && m != nil && m.BuildID != "" && strings.HasPrefix(m.File, "/") && !profile.KernelLibrary(m.File) && l.Address >= m.Start {
+			without[m] = append(without[m], l)
+		}
+	}
+	for _, m := range p.Mapping {
+		list := without[m]
+		slices.SortFunc(list, func(a, b *pprof.Location) int { return cmp.Compare(a.Address, b.Address) })
+		offsets := make([]uint64, len(list))
+		for i, l := range list {
+			offsets[i] = l.Address - m.Start + m.Offset
+		}
+		if len(offsets) == 0 || !slices.IsSorted(offsets) {
+			continue
+		}
+		found, err := finder.File(filepath.Clean(m.File), m.BuildID, offsets)
+		if err != nil {
+			continue // they stay unresolved, which the table shows
+		}
+		for i, l := range list {
+			if found[i] != "" {
+				l.Line = []pprof.Line{{Function: &pprof.Function{Name: symbols.Readable(found[i])}}}
+			}
+		}
+	}
 }
 
 // memory estimates how much memory the parsed form of a file needs, and reports whether its outer structure is valid. The

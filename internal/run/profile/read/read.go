@@ -41,7 +41,7 @@ const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data),
 // Options select a part of a file.
 type Options struct {
 	Event    string        // event of a recording with several events; empty if there is only one
-	Names    *names.Finder // of functions of a perf.data; nil leaves them unresolved
+	Names    *names.Finder // of functions that a file has no names for; nil leaves them unresolved
 	Progress func(int64)   // is told how many bytes of a perf.data were read; may be nil
 }
 
@@ -79,7 +79,7 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 	var p *profile.Profile
 	switch recognise(head) {
 	case binaryFile:
-		p, err = readBinary(in, limits)
+		p, err = readBinary(in, o.Names, limits)
 	case foldedStacks:
 		p, err = readLines(in, newFolded(limits))
 	case perfScript:

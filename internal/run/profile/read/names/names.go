@@ -42,6 +42,9 @@ type Finder struct {
 	Cache string
 	// Debug is a directory of debug files by build ID.
 	Debug string
+	// Fetch returns the path of a file with a build ID: of the program, or of its debug file. It is asked for what is
+	// nowhere else. It may be nil.
+	Fetch func(id string, debug bool) (path string, err error)
 }
 
 // Host returns a Finder for this machine.
@@ -164,7 +167,46 @@ func (f *Finder) find(path, id string) (*file, error) {
 		e.Close()
 		found = errOther
 	}
+	if e := f.fetch(id, false); e != nil {
+		return e, nil
+	}
 	return nil, found
+}
+
+// fetch returns a file that the function returns, or nil.
+func (f *Finder) fetch(id string, debug bool) *file {
+	if f.Fetch == nil || id == "" {
+		return nil
+	}
+	name, err := f.Fetch(id, debug)
+	if err != nil {
+		return nil
+	}
+	e, err := open(name)
+	if err != nil {
+		return nil
+	}
+	if !same(e.id, id) {
+		e.Close()
+		return nil
+	}
+	return e
+}
+
+// debugFile returns the debug file of a program, or nil. One that has symbols itself needs none to be downloaded.
+func (f *Finder) debugFile(program *file) *file {
+	if len(program.id) > 4 && f.Debug != "" {
+		if debug, err := open(filepath.Join(f.Debug, ".build-id", program.id[:2], program.id[2:]+".debug")); err == nil {
+			if debug.id == program.id {
+				return debug
+			}
+			debug.Close()
+		}
+	}
+	if program.SectionByType(elf.SHT_SYMTAB) != nil {
+		return nil
+	}
+	return f.fetch(program.id, true)
 }
 
 // File returns the functions at ascending offsets in a file, and an empty name for each that is unknown.
@@ -175,13 +217,9 @@ func (f *Finder) File(path, id string, offsets []uint64) ([]string, error) {
 	}
 	defer e.Close()
 	sources := []*file{e}
-	if len(e.id) > 4 && f.Debug != "" {
-		if debug, err := open(filepath.Join(f.Debug, ".build-id", e.id[:2], e.id[2:]+".debug")); err == nil {
-			defer debug.Close()
-			if debug.id == e.id {
-				sources = []*file{debug, e}
-			}
-		}
+	if debug := f.debugFile(e); debug != nil {
+		defer debug.Close()
+		sources = []*file{debug, e}
 	}
 	return lookUp(sources, e, offsets)
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package debuginfod downloads programs and debug files by their build IDs from servers of debuginfod
+// (https://sourceware.org/elfutils/Debuginfod.html). It keeps them where its other clients look for them too.
+//
+// A server learns which programs were recorded, so nothing is downloaded unless the user asks for it. What a server sends is
+// bounded in size and time. The reader of a file checks its build ID.
+package debuginfod
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+const (
+	// maxFile and maxAll limit one file and all files of a client, in bytes. That of a browser has 1.5 GiB.
+	maxFile, maxAll = 2 << 30, 8 << 30
+	// headerLimit and fileLimit are the times until a server answers, and until a file is complete.
+	headerLimit, fileLimit = 20 * time.Second, 10 * time.Minute
+	// maxFailures is the number of requests that a server may leave without an answer. Then it is not asked again.
+	maxFailures = 2
+)
+
+// ErrNone means that no server has a file.
+var ErrNone = errors.New("no server of DEBUGINFOD_URLS has it")
+
+// Client downloads files. It is for one goroutine.
+type Client struct {
+	servers  []string
+	cache    string
+	http     *http.Client
+	progress func(string)
+	left     int64          // bytes that may be downloaded
+	failures map[string]int // by server
+	missing  map[string]bool
+}
+
+// FromEnvironment returns a client for the servers in DEBUGINFOD_URLS, which are separated by spaces. Files are kept in
+// DEBUGINFOD_CACHE_PATH, or in the user's directory for caches. The function is told what is downloaded; it may be nil.
+func FromEnvironment(progress func(string)) (*Client, error) {
+	cache := os.Getenv("DEBUGINFOD_CACHE_PATH")
+	if cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("%w: name a directory in DEBUGINFOD_CACHE_PATH", err)
+		}
+		cache = filepath.Join(dir, "debuginfod_client")
+	}
+	return New(strings.Fields(os.Getenv("DEBUGINFOD_URLS")), cache, progress)
+}
+
+// New returns a client for servers, given by their URLs.
+func New(servers []string, cache string, progress func(string)) (*Client, error) {
+	if len(servers) == 0 {
+		return nil, errors.New("DEBUGINFOD_URLS is empty: set it to the servers to ask, such as https://debuginfod.debian.net")
+	}
+	for _, s := range servers {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("DEBUGINFOD_URLS: %q is not a URL such as https://debuginfod.debian.net", text.Terminal(s))
+		}
+	}
+	if progress == nil {
+		progress = func(string) {}
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // the library's own is one
+	transport.ResponseHeaderTimeout = headerLimit
+	return &Client{
+		servers: servers, cache: cache, progress: progress, http: &http.Client{Transport: transport, Timeout: fileLimit},
+		left: maxAll, failures: map[string]int{}, missing: map[string]bool{},
+	}, nil
+}
+
+var buildID = regexp.MustCompile(`^[0-9a-f]{8,128}$`)
+
+// Fetch returns the path of a program, or of its debug file, with a build ID in hexadecimal digits. It downloads the file if
+// that is not in the cache.
+func (c *Client) Fetch(id string, debug bool) (string, error) {
+	kind := "executable"
+	if debug {
+		kind = "debuginfo"
+	}
+	if !buildID.MatchString(id) {
+		return "", errors.New("the build ID is unusual")
+	}
+	path := filepath.Join(c.cache, id, kind)
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 { // other clients keep an empty file for one that is missing
+		return path, nil
+	}
+	if c.missing[path] {
+		return "", ErrNone
+	}
+	failed := ErrNone
+	for _, s := range c.servers {
+		if c.failures[s] >= maxFailures {
+			continue
+		}
+		err := c.download(s, id, kind, path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, ErrNone) {
+			c.failures[s]++
+			failed = err
+		}
+	}
+	c.missing[path] = true
+	return "", failed
+}
+
+// download asks one server.
+func (c *Client) download(server, id, kind, path string) (err error) {
+	u, err := url.JoinPath(server, "buildid", id, kind)
+	if err != nil {
+		return err
+	}
+	c.progress("downloading " + u)
+	response, err := c.http.Get(u)
+	if err != nil {
+		return err // it names the URL
+	}
+	defer func() { _ = response.Body.Close() }() // nothing was written
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return ErrNone
+	default:
+		return fmt.Errorf("%s answered %s", u, text.Terminal(response.Status))
+	}
+	most := min(maxFile, c.left)
+	if response.ContentLength > most {
+		return fmt.Errorf("%s has %d MiB, and at most %d are downloaded", u, response.ContentLength>>20, most>>20)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), kind+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	n, err := io.Copy(file, io.LimitReader(response.Body, most+1))
+	c.left -= n
+	if err == nil && n > most {
+		err = fmt.Errorf("more than %d MiB, and no more are downloaded", most>>20)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("downloading %s: %w", u, err)
+	}
+	return os.Rename(file.Name(), path)
+}
