@@ -24,17 +24,9 @@ func installed(p hostfs.Process) *manifest.Versions {
 	if err != nil {
 		return nil
 	}
-	prefix, _, ok := strings.Cut(exe, "/lib/")
-	if !ok || !strings.Contains(exe, "/gramine/") {
-		return nil
-	}
-	folders := []string{"python3/dist-packages"}
-	for minor := newestPython; minor >= oldestPython; minor-- {
-		folders = append(folders, fmt.Sprintf("python3.%d/site-packages", minor))
-	}
 	var all *manifest.Versions
-	for _, folder := range folders {
-		file := manifestFile{name: prefix + "/lib/" + folder + "/graminelibos/__init__.py"}
+	for _, folder := range packages(exe) {
+		file := manifestFile{name: folder + "/graminelibos/__init__.py"}
 		if file.inRoot(p, maxInit) != nil {
 			continue
 		}
@@ -49,6 +41,30 @@ func installed(p hostfs.Process) *manifest.Versions {
 			all = &v
 		case v.Least < all.Least || v.Most > all.Most: // packages for several Pythons: which belongs to the loader is not known
 			all.Least, all.Most, all.Source = min(all.Least, v.Least), max(all.Most, v.Most), all.Source+", "+v.Source
+		}
+	}
+	return all
+}
+
+// packages returns the folders of Python packages under the prefix that a loader of Gramine is installed under, or nil for another
+// program. Libraries and packages are in lib or lib64, each by the rules of the distribution: Debian's own packages are of every
+// Python 3, and what is built there for /usr/local is in dist-packages of one.
+func packages(exe string) []string {
+	above := strings.LastIndex(exe, "/gramine/")
+	if above < 0 {
+		return nil
+	}
+	libraries := exe[:above+1]
+	end := max(strings.LastIndex(libraries, "/lib/"), strings.LastIndex(libraries, "/lib64/"))
+	if end < 0 {
+		return nil
+	}
+	var all []string
+	for _, lib := range []string{"/lib", "/lib64"} {
+		python := exe[:end] + lib + "/python3"
+		all = append(all, python+"/dist-packages")
+		for minor := newestPython; minor >= oldestPython; minor-- {
+			all = append(all, fmt.Sprintf("%s.%d/site-packages", python, minor), fmt.Sprintf("%s.%d/dist-packages", python, minor))
 		}
 	}
 	return all

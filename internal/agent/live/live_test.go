@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -173,6 +174,42 @@ func TestVersionOfTheRunningGramine(t *testing.T) {
 	all, _ = finder.Find(100)
 	if finder.Read(&all[0]); os.Geteuid() == 0 && all[0].Gramine != nil {
 		t.Errorf("a file that the user of the process may not read gives %v", all[0].Gramine)
+	}
+}
+
+// The loader and the packages are in lib or lib64, as the distribution decides: get-python-platlib.py and gramine.spec of Gramine.
+func TestPlacesOfGramine(t *testing.T) {
+	for _, tt := range []struct{ exe, file string }{
+		{"/usr/lib/x86_64-linux-gnu/gramine/sgx/loader", "/usr/lib/python3/dist-packages"},
+		{"/usr/local/lib/x86_64-linux-gnu/gramine/sgx/loader", "/usr/local/lib/python3.11/dist-packages"},
+		{"/usr/lib64/gramine/sgx/loader", "/usr/lib64/python3.9/site-packages"},
+		{"/usr/local/lib64/gramine/direct/loader", "/usr/local/lib/python3.12/site-packages"},
+		{"/opt/lib/gramine/lib64/gramine/sgx/loader", "/opt/lib/gramine/lib64/python3.6/site-packages"},
+		{"/opt/lib64/a/lib/x86_64-linux-gnu/gramine/sgx/loader", "/opt/lib64/a/lib/python3.8/site-packages"},
+	} {
+		if all := packages(tt.exe); !slices.Contains(all, tt.file) || len(all) > 50 {
+			t.Errorf("%s: %q, want %s", tt.exe, all, tt.file)
+		}
+		f := newFake(t)
+		f.write("container"+tt.file+"/graminelibos/__init__.py", "__version__ = '1.7'\n")
+		exe := filepath.Join(f.dir, "proc/100/exe")
+		if err := os.Remove(exe); err != nil {
+			t.Fatal(err)
+		}
+		f.link("proc/100/exe", tt.exe)
+		finder := New(f.machine(), nil)
+		all, err := finder.Find(100)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if finder.Read(&all[0]); all[0].Gramine.String() != "1.7" {
+			t.Errorf("%s: %s", tt.exe, all[0].Gramine)
+		}
+	}
+	for _, exe := range []string{"/usr/bin/bash", "/usr/lib/gramine", "/srv/gramine/sgx/loader", ""} {
+		if all := packages(exe); all != nil {
+			t.Errorf("%s: %q", exe, all)
+		}
 	}
 }
 
