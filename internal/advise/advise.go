@@ -189,6 +189,9 @@ type Seen struct {
 	Text   string  `json:"text,omitempty"` // instead of a number
 	Source string  `json:"source"`         // FILE:LINE, or where else it was read
 	Line   int     `json:"-"`              // of the manifest, or 0
+	// Do is what to do about this alone, and Severity that of this alone, where each is a problem of its own.
+	Do       string            `json:"-"`
+	Severity analysis.Severity `json:"-"`
 }
 
 // Advice is one thing to change.
@@ -209,7 +212,7 @@ type Advice struct {
 	Insecure   bool                `json:"insecure"` // not for production
 	Choice     bool                `json:"choice"`   // --apply leaves it out: a person must decide
 	Assumed    []string            `json:"assumed,omitempty"`
-	Each       bool                `json:"-"`                 // each thing seen is a problem of its own
+	Each       bool                `json:"-"`                 // each thing seen is a problem of its own, with its Do and Severity
 	Section    string              `json:"section"`           // of the guide
 	Analyze    string              `json:"analyze,omitempty"` // the rule of teescope analyze about the same cause
 	NotWhen    []string            `json:"not_when,omitempty"`

@@ -153,8 +153,9 @@ func instead(c Change) string {
 // Found is a deprecated key in a manifest.
 type Found struct {
 	Successor
-	Key   string // as it is written
-	Lines []int  // where it is
+	Key     string // as it is written
+	Lines   []int  // where it is
+	InBlock bool   // all of these lines are in blocks of a template, which may be for other versions
 	// Change replaces it. It is empty if a person must do that.
 	Change Change
 }
@@ -173,11 +174,12 @@ func (m *Manifest) Deprecated() []Found {
 		}
 		if found, seen := at[s.Old]; seen {
 			all[found].Lines = append(all[found].Lines, m.line(e.start))
+			all[found].InBlock = all[found].InBlock && m.inBlock(e.start) != nil
 			continue
 		}
 		at[s.Old] = len(all)
-		f := Found{Successor: s, Key: e.key, Lines: []int{m.line(e.start)}}
-		if s.convert != nil {
+		f := Found{Successor: s, Key: e.key, Lines: []int{m.line(e.start)}, InBlock: m.inBlock(e.start) != nil}
+		if s.convert != nil && !f.InBlock {
 			if value, ok := s.convert(m.value(i)); ok && m.find(s.New) < 0 {
 				f.Change = Change{Key: s.New, From: e.key, Value: value}
 			}

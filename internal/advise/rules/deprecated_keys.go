@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -23,30 +24,16 @@ func deprecatedKeys() advise.Rule {
 			if len(found) == 0 {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Likely, "Gramine ignores keys that it does not know, except that its tools warn of some: the default then counts.")
+			a := configured(analysis.Info, analysis.Likely, "Gramine ignores keys that it does not know, and uses the default instead. Its tools warn about some of them only.")
 			for _, d := range found {
-				what := "deprecated since Gramine " + d.Since
-				if d.Gone != "" {
-					what = "unknown to Gramine from " + d.Gone + " on"
+				s := oldKey(f, d)
+				if a.Seen = append(a.Seen, s); s.Severity.AtLeast(a.Severity) {
+					a.Severity = s.Severity
 				}
-				if d.Gone != "" && f.Gramine.Since(d.Gone) {
-					what = fmt.Sprintf("unknown to Gramine %s (%s)", f.Gramine, f.Gramine.Source)
-					if d.New != "" { // otherwise nothing is lost
-						a.Severity = analysis.Medium
-					}
-				}
-				a.Seen = append(a.Seen, advise.Seen{What: d.Key, Text: what, Source: at(f.Manifest.Name, d.Lines[0]), Line: d.Lines[0]})
-				switch {
-				case d.Change.Key != "":
+				if d.Change.Key != "" {
 					a.Changes = append(a.Changes, d.Change)
-				case d.New != "" && d.Note == "" && f.Manifest.Get(d.New).Set && f.Manifest.Get(d.New).Key == d.New:
-					a.Do = append(a.Do, fmt.Sprintf("line %d: remove %s: the manifest also has %s", d.Lines[0], d.Key, d.New))
-				case d.New != "" && d.Note == "":
-					a.Do = append(a.Do, fmt.Sprintf("line %d: replace %s by %s", d.Lines[0], d.Key, d.New))
-				case d.New != "":
-					a.Do = append(a.Do, fmt.Sprintf("line %d: replace %s by %s (%s)", d.Lines[0], d.Key, d.New, d.Note))
-				default:
-					a.Do = append(a.Do, fmt.Sprintf("line %d: remove %s (%s)", d.Lines[0], d.Key, d.Note))
+				} else {
+					a.Do = append(a.Do, fmt.Sprintf("line %d: %s", s.Line, s.Do))
 				}
 			}
 			a.Choice, a.Each = true, true
@@ -54,4 +41,33 @@ func deprecatedKeys() advise.Rule {
 			return a
 		},
 	}
+}
+
+// oldKey says what is wrong with a key and what to do. A block of a template may be for the versions that know the key.
+func oldKey(f *advise.Facts, d manifest.Found) advise.Seen {
+	s := advise.Seen{What: d.Key, Text: "deprecated since Gramine " + d.Since, Source: at(f.Manifest.Name, d.Lines[0]), Line: d.Lines[0], Severity: analysis.Info}
+	switch {
+	case d.Gone == "":
+	case !f.Gramine.Since(d.Gone) || d.InBlock:
+		s.Text = "unknown to Gramine " + d.Gone + " and later"
+	default:
+		s.Text = fmt.Sprintf("unknown to Gramine %s (%s)", f.Gramine, f.Gramine.Source)
+		if d.New != "" { // otherwise nothing is lost
+			s.Severity = analysis.Medium
+		}
+	}
+	switch {
+	case d.New == "":
+		s.Do = fmt.Sprintf("remove %s (%s)", d.Key, d.Note)
+	case !d.InBlock && d.Note == "" && f.Manifest.Get(d.New).Set && f.Manifest.Get(d.New).Key == d.New:
+		s.Do = fmt.Sprintf("remove %s: the manifest also has %s", d.Key, d.New)
+	case d.Note == "":
+		s.Do = fmt.Sprintf("replace %s by %s", d.Key, d.New)
+	default:
+		s.Do = fmt.Sprintf("replace %s by %s (%s)", d.Key, d.New, d.Note)
+	}
+	if d.InBlock {
+		s.Do = fmt.Sprintf("if this block of the template is for Gramine %s or later: %s", cmp.Or(d.Gone, d.Since), s.Do)
+	}
+	return s
 }

@@ -5,6 +5,8 @@ package rules
 import (
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 func deprecatedKeysCases() ruleCases {
@@ -41,5 +43,42 @@ func TestDeprecatedKeys(t *testing.T) {
 		if len(all) != 1 || !strings.Contains(all[0].Diff+strings.Join(all[0].Do, "\n"), want) || strings.Contains(strings.Join(all[0].Do, "\n"), "()") {
 			t.Errorf("%s: %+v, want %s", manifest, all, want)
 		}
+	}
+}
+
+// A template may have a block for each of two versions of Gramine, so the keys in them are no more than a note, whichever version is named.
+func TestDeprecatedKeysInBlocks(t *testing.T) {
+	const inBlock = "{% if old %}\nsgx.thread_num = 8\n{% else %}\nsgx.max_threads = 8\n{% endif %}\n"
+	for _, tt := range []struct {
+		manifest, gramine string
+		severities        []analysis.Severity
+	}{
+		{inBlock, "", []analysis.Severity{analysis.Info}},
+		{inBlock, "1.9", []analysis.Severity{analysis.Info}},
+		{inBlock + "sgx.thread_num = 4\n", "1.9", []analysis.Severity{analysis.Medium}}, // it is outside of the block too
+		{inBlock + "sgx.require_avx = true\nsgx.nonpie_binary = true\n", "1.9", []analysis.Severity{analysis.Info, analysis.Medium, analysis.Info}},
+		{inBlock + "sgx.require_avx = true\n", "", []analysis.Severity{analysis.Info, analysis.Info}},
+	} {
+		all, _ := fires(t, deprecatedKeys(), given{manifest: tt.manifest, gramine: tt.gramine, template: true})
+		if len(all) != 1 || len(all[0].Seen) != len(tt.severities) {
+			t.Errorf("%q with %q: %+v", tt.manifest, tt.gramine, all)
+			continue
+		}
+		highest := analysis.Info
+		for i, s := range all[0].Seen {
+			if s.Severity != tt.severities[i] {
+				t.Errorf("%q with %q: %s is %s, want %s", tt.manifest, tt.gramine, s.What, s.Severity, tt.severities[i])
+			}
+			if s.Severity.AtLeast(highest) {
+				highest = s.Severity
+			}
+		}
+		if all[0].Severity != highest {
+			t.Errorf("%q with %q is %s, want %s", tt.manifest, tt.gramine, all[0].Severity, highest)
+		}
+	}
+	all, _ := fires(t, deprecatedKeys(), given{manifest: inBlock, template: true})
+	if all[0].Diff != "" || len(all[0].Do) != 1 || all[0].Do[0] != "line 2: if this block of the template is for Gramine 1.5 or later: replace sgx.thread_num by sgx.max_threads" {
+		t.Errorf("%q\n%s", all[0].Do, all[0].Diff)
 	}
 }

@@ -69,8 +69,9 @@ func invalidValues() advise.Rule {
 				if _, number := v.Bool(); !v.Set || v.Unknown != "" || t.valid(v) || number && f.Gramine.Before("1.2") {
 					continue
 				}
-				a.Seen = append(a.Seen, setting(f.Manifest, v, ""))
-				a.Do = append(a.Do, fmt.Sprintf("%s takes %s", t.key, t.form))
+				s := setting(f.Manifest, v, "")
+				s.Do, s.Severity = fmt.Sprintf("%s takes %s", t.key, t.form), a.Severity
+				a.Seen, a.Do = append(a.Seen, s), append(a.Do, s.Do)
 			}
 			if len(a.Seen) == 0 {
 				return nil

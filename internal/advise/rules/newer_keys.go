@@ -23,12 +23,12 @@ func newerKeys() advise.Rule {
 			}
 			a := configured(analysis.Medium, analysis.Likely, fmt.Sprintf("Gramine %s (%s) ignores keys that it does not know: the default counts.", f.Gramine, f.Gramine.Source))
 			for _, n := range found {
-				a.Seen = append(a.Seen, advise.Seen{What: n.Key, Text: "known to Gramine from " + n.Since + " on", Source: at(f.Manifest.Name, n.Line), Line: n.Line})
-				if n.Older == "" {
-					a.Do = append(a.Do, fmt.Sprintf("line %d: remove %s, or use Gramine %s or later", n.Line, n.Key, n.Since))
-					continue
+				s := advise.Seen{What: n.Key, Text: "known to Gramine " + n.Since + " and later", Source: at(f.Manifest.Name, n.Line), Line: n.Line, Severity: a.Severity}
+				s.Do = fmt.Sprintf("remove %s, or use Gramine %s or later", n.Key, n.Since)
+				if n.Older != "" {
+					s.Do = fmt.Sprintf("write %s instead of %s, or use Gramine %s or later", n.Older, n.Key, n.Since)
 				}
-				a.Do = append(a.Do, fmt.Sprintf("line %d: write %s instead of %s, or use Gramine %s or later", n.Line, n.Older, n.Key, n.Since))
+				a.Seen, a.Do = append(a.Seen, s), append(a.Do, fmt.Sprintf("line %d: %s", n.Line, s.Do))
 			}
 			a.Each = true
 			return a

@@ -54,8 +54,10 @@ func LintFiles(names []string, files Files, least analysis.Severity) (*Lint, err
 		l.Warnings = append(l.Warnings, warnings...)
 		first := len(l.Problems)
 		for _, a := range advise.Evaluate(facts, rules.All()).Advice {
-			if a.Severity.AtLeast(least) {
-				l.Problems = append(l.Problems, problems(name, a)...)
+			for _, p := range problems(name, a) {
+				if p.Severity.AtLeast(least) {
+					l.Problems = append(l.Problems, p)
+				}
 			}
 		}
 		slices.SortStableFunc(l.Problems[first:], func(a, b Problem) int { return a.Line - b.Line })
@@ -73,7 +75,7 @@ func problems(file string, a advise.Advice) []Problem {
 		all := make([]Problem, 0, len(a.Seen))
 		for _, s := range a.Seen {
 			each := p
-			each.Line, each.Message = max(s.Line, 1), a.Title+" ("+tell(s)+")"
+			each.Line, each.Message, each.Severity, each.Do = max(s.Line, 1), a.Title+" ("+tell(s)+")", s.Severity, []string{s.Do}
 			all = append(all, each)
 		}
 		return all
