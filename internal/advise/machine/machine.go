@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine tells what a machine has that matters to an enclave: processor, EPC, memory, NUMA nodes, kernel. What is
+// Package machine has the facts about a machine that matters to an enclave: processor, EPC, memory, NUMA nodes, kernel. What is
 // not known is absent.
 package machine
 
@@ -175,7 +175,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// Is tells a fact that is yes or no.
+// Is returns a fact that is yes or no.
 func (m *Machine) Is(name string) (is, known bool) {
 	switch m.value(name) {
 	case "yes", "on":
@@ -235,7 +235,7 @@ func count(list string) (int, bool) {
 	return n, true
 }
 
-// KernelAtLeast tells whether the kernel is of this version or a later one.
+// KernelAtLeast reports whether the kernel is of this version or a later one.
 func (m *Machine) KernelAtLeast(major, minor int) (is, known bool) {
 	var have [2]int
 	parts := strings.SplitN(m.value("kernel"), ".", 3)
@@ -256,7 +256,7 @@ func (m *Machine) KernelAtLeast(major, minor int) (is, known bool) {
 	return have[0] > major || have[0] == major && have[1] >= minor, true
 }
 
-// EDMM tells whether Gramine can add memory to a running enclave: it takes SGX2 and Linux 6.0 (manifest syntax, EDMM).
+// EDMM reports whether Gramine can add memory to a running enclave: it takes SGX2 and Linux 6.0 (manifest syntax, EDMM).
 func (m *Machine) EDMM() (can, known bool) {
 	sgx2, known1 := m.Is(SGX2)
 	kernel, known2 := m.KernelAtLeast(6, 0)

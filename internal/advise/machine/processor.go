@@ -41,7 +41,7 @@ func (m *Machine) processor(p cpuid.CPUInfo) {
 	}
 	if total > 0 {
 		m.add(EPCSections, fmt.Sprintf("%d:%s", len(p.SGX.EPCSections), sizes), leaf12)
-		m.add("epc_bytes", strconv.FormatUint(total, 10), leaf12) // kernels before 5.18 do not tell
+		m.add("epc_bytes", strconv.FormatUint(total, 10), leaf12) // kernels before 5.18 do not report it
 	}
 }
 

@@ -120,8 +120,8 @@ func minor(version string) int {
 	return n
 }
 
-// TooOld returns why Gramine does not know the key of a change, or "". The manifest tells if the version is not known: it has keys that
-// are gone in versions which have that key.
+// TooOld returns why Gramine does not know the key of a change, or "". If the version is not known, it follows from the manifest, if that
+// has keys that are gone in the versions that know the key.
 func TooOld(m *Manifest, c Change, v *Versions) string {
 	needs := Introduced(c.Key)
 	if needs == "" || m.Get(c.Key).Set && c.From == "" {

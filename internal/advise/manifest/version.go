@@ -23,7 +23,7 @@ var version = regexp.MustCompile(`^v?1\.(\d{1,2})(?:[.~+A-Za-z-][0-9A-Za-z.~+-]{
 func ParseVersion(s, source string) (Versions, error) {
 	found := version.FindStringSubmatch(s)
 	if found == nil {
-		return Versions{}, fmt.Errorf("%s is no version of Gramine, such as 1.6.2", shown(s))
+		return Versions{}, fmt.Errorf("%s is not a version of Gramine such as 1.6.2", shown(s))
 	}
 	n, err := strconv.Atoi(found[1])
 	return Versions{n, n, source}, err

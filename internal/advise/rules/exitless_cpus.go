@@ -22,7 +22,7 @@ func exitlessCPUs() advise.Rule {
 			if !known || !ok || n == 0 || n < int64(cpus) {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%d threads outside wait actively for calls, and the machine has %d CPUs: they take the CPUs from the threads in the enclave. Whether they do shows an analysis of a run (rule exitless).", n, cpus))
+			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%d threads outside wait actively for calls, and the machine has %d CPUs: they take the CPUs from the threads in the enclave. An analysis of a run shows whether they do (rule exitless).", n, cpus))
 			a.Seen = []advise.Seen{setting(f.Manifest, v, "0"), seen("CPUs", float64(cpus), "1", f.Machine.Source("cpus_online"))}
 			a.Do = []string{"turn Exitless off and compare (teescope compare)"}
 			a.Changes, a.Choice = set(keyRPC, "0"), true

@@ -24,6 +24,6 @@ func edmm(f *advise.Facts, a *advise.Advice) {
 		a.Choice = true
 		a.Risk = "adding a page to a running enclave takes exits: a program that allocates and frees often gets slower. Measure both (teescope compare)"
 	case !known:
-		a.Do = append(a.Do, "if the processor has SGX2 and the kernel is 6.0 or later, turn EDMM on (sgx.edmm_enable); --machine with the output of is-sgx-available tells")
+		a.Do = append(a.Do, "if the processor has SGX2 and the kernel is 6.0 or later, turn EDMM on (sgx.edmm_enable). To have that checked, name the output of is-sgx-available with --machine")
 	}
 }

@@ -17,7 +17,7 @@ func rawSyscalls() advise.Rule {
 			if f.Log.RawSyscalls.Count == 0 {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Measured, "Gramine has to emulate each raw SYSCALL instruction: an asynchronous exit, and an entry and an exit more. The message comes once for each process, so it does not show how many there are.")
+			a := configured(analysis.Info, analysis.Measured, "Gramine has to emulate each raw SYSCALL instruction. That takes an asynchronous exit and one more pair of entry and exit. The message comes once for each process, so it does not show how many there are.")
 			a.Seen = []advise.Seen{seen("processes that emulate", float64(f.Log.RawSyscalls.Count), "1", at(f.LogFile, f.Log.RawSyscalls.Line))}
 			a.Do = []string{"link the application dynamically, so that it uses Gramine's Glibc", "for OpenMP, use the patched libgomp that Gramine can build (meson -Dlibgomp=enabled)", "count them: sync signals of sgx.enable_stats, after the start"}
 			return a

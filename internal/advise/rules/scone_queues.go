@@ -29,7 +29,7 @@ func sconeQueues() advise.Rule {
 			if s.Outside > 0 {
 				a.Seen = append(a.Seen, seen("threads outside", float64(s.Outside), "1", f.ConfigFile))
 			}
-			a.Do = []string{fmt.Sprintf("set SCONE_QUEUES=%d, with one thread outside for each queue, or less if other programs need the CPUs", cpus), "measure it: teescope record --matrix"}
+			a.Do = []string{fmt.Sprintf("set SCONE_QUEUES=%d, with one thread outside for each queue, or fewer if other programs need the CPUs", cpus), "measure it: teescope record --matrix"}
 			return a
 		},
 	}

@@ -43,7 +43,7 @@ func sgxLimit() advise.Rule {
 				return nil
 			}
 			gain := best.SGX/after.SGX - 1
-			a := configured(analysis.Medium, analysis.Measured, fmt.Sprintf("From %g to %g threads SGX loses %.0f %% of its throughput, and gramine-direct %.0f %%. The library OS is the same, so the rest is of the enclave: each wait and wake of a thread leaves it, and each preemption interrupts it.", best.Threads, after.Threads, 100*(1-after.SGX/best.SGX), 100*(1-after.Direct/best.Direct)))
+			a := configured(analysis.Medium, analysis.Measured, fmt.Sprintf("From %g to %g threads SGX loses %.0f %% of its throughput, and gramine-direct %.0f %%. The library OS is the same, so the enclave causes the rest: each wait and wake of a thread leaves it, and each preemption interrupts it.", best.Threads, after.Threads, 100*(1-after.SGX/best.SGX), 100*(1-after.Direct/best.Direct)))
 			a.Why += later(f.Scaling, best, after)
 			a.Seen = []advise.Seen{
 				throughput(f, "gramine-sgx", best, best.SGX), throughput(f, "gramine-sgx", after, after.SGX),

@@ -15,7 +15,7 @@ func sharedCores() advise.Rule {
 		Needs:  [][]advise.Input{{advise.Running}},
 		Signal: "CPUs that a running program may use, the cores that have them, and cores without any", Threshold: "more CPUs than cores, although other cores are left",
 		Source: "proposed; " + guide + ", Exitless feature: sets of cores", Advice: "one CPU of each core",
-		NotWhen: []string{"other programs have the other cores", "another hyper-thread of the core may not be left to others: it can observe the enclave"},
+		NotWhen: []string{"other programs have the other cores", "the other hyper-threads of these cores must not run other programs, which could observe the enclave"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			l := f.Live
 			if l.CPUs <= l.Cores || l.Spare < l.CPUs-l.Cores {

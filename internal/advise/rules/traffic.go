@@ -37,7 +37,7 @@ func movedMuch(f *advise.Facts, words string, part func(*read.Traffic) read.Move
 	return a
 }
 
-// within returns what tells whether a file of the host is one of these files or in one of these folders. A trace does not say from
+// within returns a function that reports whether a file of the host is one of these files or in one of these folders. A trace does not say from
 // where relative names count, so these may begin at any folder.
 func within(files []string) func(name string) bool {
 	return func(name string) bool {

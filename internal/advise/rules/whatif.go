@@ -146,7 +146,7 @@ func crowded(n, used float64, cpus int, counted bool) (least float64, assumed []
 	case n+max(used, 1) <= float64(cpus):
 		return 0, []string{idle + ", and other programs leave it to them"}
 	case used == 0:
-		return 0, []string{fmt.Sprintf("%g threads outside and those in the enclave share %d CPUs: while all of them are busy, the program loses throughput. How much tells the CPU time that it uses (%s)", n, cpus, advise.CPUTime)}
+		return 0, []string{fmt.Sprintf("%g threads outside and those in the enclave share %d CPUs: while all of them are busy, the program loses throughput. To estimate how much, teescope needs the CPU time of the program (%s)", n, cpus, advise.CPUTime)}
 	}
 	return min(0, float64(cpus)/(n+used)-1), []string{
 		fmt.Sprintf("for the lowest throughput, all %g threads outside are busy, and share %d CPUs equally with enclave threads that now use %.3g cores", n, cpus, used),
@@ -207,10 +207,10 @@ func ifSize(f *advise.Facts, e *advise.Estimate) error {
 func ifEDMM(f *advise.Facts, e *advise.Estimate) error {
 	v := f.Manifest.Get(keyEDMM)
 	if e.Was = now(v, "false"); e.Value != "true" || isTrue(f.Manifest, keyEDMM) || !notHidden(f.Manifest, keyEDMM) {
-		return fmt.Errorf("%s=true can be estimated where it is not set yet", keyEDMM)
+		return fmt.Errorf("only %s=true can be estimated, and only for a manifest that does not set it yet", keyEDMM)
 	}
 	if can, known := f.Machine.EDMM(); known && !can {
-		e.Note = "This machine has no EDMM: it takes SGX2 and Linux 6.0."
+		e.Note = "This machine does not support EDMM, which needs SGX2 and Linux 6.0 or later."
 		return nil
 	}
 	e.Risk = "adding a page to a running enclave takes exits: a program that allocates and frees often gets slower, by up to 58 % (arXiv 2504.16251)"

@@ -47,7 +47,7 @@ func TestWhatIfTooManyThreadsOutside(t *testing.T) {
 		{"15", "cpus_online 0-3", busy, 4.0/16 - 1, "the kernel does not preempt"},
 		{"3", "cpus_online 0-3", 3 * busy, 4.0/6 - 1, "now use 3 cores"},
 		{"15", "", busy, 0, "the number of CPUs is not known (--machine"},
-		{"15", "cpus_online 0-3", 0, math.NaN(), "the program loses throughput. How much tells"},
+		{"15", "cpus_online 0-3", 0, math.NaN(), "the program loses throughput. To estimate how much"},
 		{"2", "cpus_online 0-3", busy, 0, "2 threads outside serve up to 8 in the enclave"},
 	} {
 		f := given{manifest: "sgx.max_threads = 8", stats: manyCalls, elapsed: busy, cpu: c.cpu, machine: c.cpus}.facts(t)
@@ -82,7 +82,7 @@ func TestWhatIf(t *testing.T) {
 		{given{manifest: `sgx.enclave_size = "64M"`, load: time.Second, machine: mib128}, "sgx.enclave_size=128M", 1, 2, ""},
 		{loaded, "sgx.edmm_enable=true", 0.56, 5.76, ""},
 		{given{manifest: "a=1"}, "sgx.edmm_enable=true", 0, 0, "loading time"},
-		{given{manifest: "a=1", load: time.Second, machine: "sgx2 no"}, "sgx.edmm_enable=true", 0, 0, "has no EDMM"},
+		{given{manifest: "a=1", load: time.Second, machine: "sgx2 no"}, "sgx.edmm_enable=true", 0, 0, "does not support EDMM"},
 		{given{manifest: "sgx.edmm_enable = true", load: time.Second}, "sgx.enclave_size=2G", 0, 0, "only a limit"},
 		{given{manifest: "a=1"}, "sgx.insecure__rpc_thread_num=8", 0, 0, "--stats"},
 		{given{manifest: "a=1", load: time.Second, gramine: "1.3"}, "sgx.edmm_enable=true", 0, 0, "Gramine 1.3 (--gramine) does not know this key: it needs 1.4."},
@@ -107,7 +107,7 @@ func TestWhatIf(t *testing.T) {
 		"sgx.max_threads=8":                                 "there is no estimate",
 		"sgx.insecure__rpc_thread_num=many":                 "not a number of threads",
 		"sgx.enclave_size=3G":                               "power of two",
-		"sgx.edmm_enable=false":                             "not set yet",
+		"sgx.edmm_enable=false":                             "does not set it yet",
 		"sgx.insecure__rpc_thread_num=99999999999999999999": "not a number of threads",
 	} {
 		if _, err := WhatIf(loaded.facts(t), question); err == nil || !strings.Contains(err.Error(), want) {

@@ -68,7 +68,7 @@ type Findings struct {
 	Judged []string // rules that could judge the run
 }
 
-// same reports whether two findings are of one cause. The rule exitless has several: what a finding explains tells them apart.
+// same reports whether two findings are of one cause. The rule exitless has several: they differ in what a finding explains.
 func same(a, b analysis.Finding) bool {
 	return a.Rule == b.Rule && slices.Equal(slices.Sorted(slices.Values(a.Explains)), slices.Sorted(slices.Values(b.Explains)))
 }

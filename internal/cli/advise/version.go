@@ -15,7 +15,7 @@ import (
 const threadStats = 7
 
 // loadVersion finds the version of Gramine: the one that the user names, as a version or as a file of the installed package, that of the
-// package of the running program, and what the log and the SGX stats tell. It returns a warning for each that contradicts one before it.
+// package of the running program, and what follows from the log and the SGX stats. It returns a warning for each that contradicts one before it.
 func loadVersion(f *advise.Facts, files Files) (warnings []string, err error) {
 	var known []*manifest.Versions
 	if files.Gramine != "" {
@@ -39,7 +39,7 @@ func loadVersion(f *advise.Facts, files Files) (warnings []string, err error) {
 	for _, v := range known {
 		both, ok := f.Gramine.Narrow(v)
 		if !ok {
-			warnings = append(warnings, fmt.Sprintf("Gramine is %s by %s and %s by %s: the former counts", f.Gramine, f.Gramine.Source, v, v.Source))
+			warnings = append(warnings, fmt.Sprintf("the version of Gramine is %s according to %s, and %s according to %s: %[1]s is used", f.Gramine, f.Gramine.Source, v, v.Source))
 			continue
 		}
 		f.Gramine = both

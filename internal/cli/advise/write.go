@@ -226,7 +226,7 @@ func (r *Report) verdict() string {
 func (r *Report) rest() []string {
 	var all []string
 	if len(r.Other) > 0 {
-		all = append(all, "Also found by teescope analyze, which tells more: "+strings.Join(r.Other, ", ")+".")
+		all = append(all, "Also found by teescope analyze, which has the details: "+strings.Join(r.Other, ", ")+".")
 	}
 	byNeed := make(map[string][]string)
 	for _, m := range r.Missing {
