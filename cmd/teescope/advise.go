@@ -164,7 +164,7 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 		notes, err := o.analyze(cmd.Context(), facts)
 		switch {
 		case err != nil && !guessed:
-			return err
+			return findServer(err)
 		case err != nil:
 			notes = []string{"nothing measured is judged: " + err.Error()}
 		}

@@ -14,15 +14,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // liveAdvice is a part of what "teescope advise --live --json" writes.
 type liveAdvice struct {
 	Advice []struct {
-		Rule, Severity string
-		Seen           []struct {
-			What  string
-			Value float64
+		Rule, Severity, Analyze string
+		Seen                    []struct {
+			What, Source string
+			Value        float64
 		}
 		Diff string
 	}
@@ -94,6 +95,48 @@ func TestAdviseLive(t *testing.T) {
 		}
 		if all := strings.Join(got.Warnings, "\n"); !strings.Contains(all, "nothing measured is judged") {
 			t.Errorf("%s: without a server, the warnings are %q", name, all)
+		}
+	}
+}
+
+// advises requires that the advice about a workload of a server has a rule that rests on a finding of another one. The advice names the
+// server as its source, and the figures are those of the finding.
+func (s *teescope) advises(t *testing.T, window time.Duration, workload, rule, finding string) {
+	t.Helper()
+	manifest := filepath.Join(t.TempDir(), workload+".manifest")
+	if err := os.WriteFile(manifest, []byte("libos.entrypoint = \"/"+workload+"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := "http://" + s.addr
+	eventually(t, testLimit, rule+" about "+workload, func() error { // the finding may just be absent in this window
+		cmd := exec.Command(binary, "advise", "--manifest", manifest, "--server", server, "--workload", workload, "--window", window.String(), "--json")
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("%v: %w", cmd, err)
+		}
+		var got liveAdvice
+		if err := json.Unmarshal(out, &got); err != nil {
+			return fmt.Errorf("%v: %w", cmd, err)
+		}
+		for _, a := range got.Advice {
+			if a.Rule == rule && a.Analyze == finding && len(a.Seen) > 0 && a.Seen[0].Source == server+", "+finding && a.Seen[0].Value > 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("the advice is %+v", got.Advice)
+	})
+}
+
+// The message of an unknown workload, and that of a server which does not run, say what to do.
+func TestAdviseWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	s := start(t, "up", "--data-dir", filepath.Join(t.TempDir(), "data"), "--interval", "1s")
+	for _, tt := range []struct{ server, want string }{
+		{"http://" + s.addr, "http://" + s.addr + " has no series of the workload \"absent\": teescope top lists the names"},
+		{"http://127.0.0.1:1", "nothing listens on 127.0.0.1:1: start one there with \"sudo teescope up\", or name another with --server URL"},
+	} {
+		if said := refused(t, 0, "advise", "--server", tt.server, "--workload", "absent"); !strings.Contains(said, tt.want) {
+			t.Errorf("%q, want %q", said, tt.want)
 		}
 	}
 }

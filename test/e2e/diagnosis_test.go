@@ -137,6 +137,8 @@ func TestDiagnosisOfRealPrograms(t *testing.T) {
 	if said := aboveInfo(findings); said != "" {
 		t.Errorf("programs outside an enclave require no action:\n%s", said)
 	}
+	s.advises(t, window, "e2eforks", "forks", "process-churn")
+	s.advises(t, window, "e2echurns", "thread-creation", "thread-churn")
 	for _, f := range findings {
 		if len(f.Evidence) == 0 || len(f.Advice) == 0 {
 			t.Errorf("%s at %s has no evidence or no advice", f.Rule, f.Workload)
