@@ -135,6 +135,9 @@ func Parse(source []byte, o Options) (*Manifest, error) {
 	if len(source) > MaxBytes {
 		return nil, fmt.Errorf("%s: it has more than %d MiB, the limit for a manifest", m.Name, MaxBytes>>20)
 	}
+	if encoding := notUTF8(source); encoding != "" {
+		return nil, fmt.Errorf("%s: the file is in %s: save it as UTF-8 without a byte order mark, which TOML requires", m.Name, encoding)
+	}
 	for k, v := range o.Define {
 		m.define[k] = v
 	}
