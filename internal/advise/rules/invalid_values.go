@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/teescope/teescope/internal/advise"
@@ -19,10 +20,10 @@ type typed struct {
 
 // forms are the keys that rules read, with the form of their values (manifest syntax).
 func forms() []typed {
-	number := func(least int64) func(manifest.Value) bool {
+	number := func(least, most int64) func(manifest.Value) bool {
 		return func(v manifest.Value) bool {
 			n, ok := v.Int()
-			return ok && n >= least
+			return ok && n >= least && n <= most
 		}
 	}
 	size := func(v manifest.Value) bool {
@@ -37,8 +38,9 @@ func forms() []typed {
 		return func(v manifest.Value) bool { return v.Kind == manifest.String && slices.Contains(words, v.Text) }
 	}
 	all := []typed{
-		{keyThreads, "a number from 1 on, without quotes", number(1)}, {keyRPC, "a number from 0 on, without quotes", number(0)},
-		{keyFiles, "a number from 1 on, without quotes", number(1)},
+		{keyThreads, "a number from 1 on, without quotes", number(1, math.MaxInt64)},
+		{keyRPC, fmt.Sprintf("a number from 0 to %d, without quotes", mostRPC), number(0, mostRPC)},
+		{keyFiles, "a number from 1 on, without quotes", number(1, math.MaxInt64)},
 		{keyLog, `"none", "error", "warning", "debug", "trace" or "all"`, one("none", "error", "warning", "debug", "trace", "all")},
 		{"sgx.file_check_policy", `"strict" or "allow_all_but_log"`, one("strict", "allow_all_but_log")},
 		{"sgx.profile.enable", `"none", "main" or "all"`, one("none", "main", "all")},

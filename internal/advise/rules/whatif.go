@@ -18,6 +18,9 @@ import (
 // edmmLeast and edmmMost are the part of the loading time that EDMM saves. Documented (arXiv 2504.16251).
 const edmmLeast, edmmMost = 0.28, 0.93
 
+// mostRPC is the largest sgx.insecure__rpc_thread_num: MAX_RPC_THREADS of Gramine (host_main.c).
+const mostRPC = 256
+
 // whatIf matches a setting whose effect can be asked for. Neither part needs quotes in a shell.
 var whatIf = regexp.MustCompile(`^([a-z0-9_]+(?:\.[a-z0-9_]+)+)=([0-9A-Za-z]{1,20})$`)
 
@@ -77,6 +80,9 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 	m, ok := wanted.Int()
 	if !ok || m < 0 {
 		return fmt.Errorf("%s is not a number of threads", e.Value)
+	}
+	if m > mostRPC {
+		return fmt.Errorf("%d is too many: Gramine refuses to start with more than %d threads outside", m, mostRPC)
 	}
 	if e.Was = now(v, "0"); !known {
 		return fmt.Errorf("%s: a template hides the current value: name the rendered manifest", e.Key)

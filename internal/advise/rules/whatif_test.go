@@ -109,6 +109,7 @@ func TestWhatIf(t *testing.T) {
 		"sgx.enclave_size=3G":                               "power of two",
 		"sgx.edmm_enable=false":                             "does not set it yet",
 		"sgx.insecure__rpc_thread_num=99999999999999999999": "not a number of threads",
+		"sgx.insecure__rpc_thread_num=257":                  "more than 256 threads outside",
 	} {
 		if _, err := WhatIf(loaded.facts(t), question); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", question, err, want)
