@@ -67,7 +67,7 @@ func (o *lintFlags) named(cmd *cobra.Command, names []string) error {
 	if cmd.Flags().Changed("matcher") {
 		return cobra.NoArgs(cmd, names)
 	}
-	return cobra.MinimumNArgs(1)(cmd, names)
+	return needsIDs("name the manifests to check, for example: teescope lint *.manifest.template")(cmd, names)
 }
 
 func (o *lintFlags) run(cmd *cobra.Command, names []string) error {

@@ -41,6 +41,9 @@ func TestLintFormats(t *testing.T) {
 	if out, _, err := lintIn(t, dir, "missing.manifest", "app.manifest"); status(err) != 1 || !strings.Contains(err.Error(), "missing.manifest: no such file") || out != text {
 		t.Errorf("a missing file: status %d: %v: %s", status(err), err, out)
 	}
+	if _, _, err := lintIn(t, dir); err == nil || !strings.Contains(err.Error(), "name the manifests to check") {
+		t.Errorf("without a file: %v", err)
+	}
 	for _, args := range []string{"--matcher github", "--matcher bad", "--sarif --json", "--severity bad", "--fail-on bad"} {
 		if _, _, err := lintIn(t, dir, append(strings.Fields(args), "app.manifest")...); err == nil {
 			t.Errorf("%s is accepted", args)

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -52,7 +54,7 @@ func parseJSON(data []byte) (Config, error) {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
-		return Config{}, fmt.Errorf("it is not JSON of EGo or Occlum: %q", err.Error())
+		return Config{}, wrongJSON(err)
 	}
 	switch {
 	case file.HeapSize != nil:
@@ -72,6 +74,24 @@ func parseJSON(data []byte) (Config, error) {
 		}, nil
 	}
 	return Config{}, fmt.Errorf("%w: EGo has heapSize, and Occlum has resource_limits", errNothing)
+}
+
+// wrongJSON says what is wrong with a file in the terms of JSON.
+func wrongJSON(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return fmt.Errorf("it is not JSON of EGo or Occlum: %q", err.Error())
+	}
+	form := "an object"
+	switch wrong.Type.Kind() {
+	case reflect.Uint64:
+		form = "a whole number from 0 on"
+	case reflect.Bool:
+		form = "true or false"
+	case reflect.String:
+		form = "a size in quotes"
+	}
+	return fmt.Errorf("%s takes %s, and has a %.40s", wrong.Field, form, wrong.Value)
 }
 
 // sizeOf reads a size as Occlum and SCONE write it: 300MB, 64M or a number of bytes. Nothing is 0.

@@ -348,10 +348,11 @@ func TestConfig(t *testing.T) {
 		`{"heapSize": 99999999999}`: "in MB", `{"resource_limits": {"user_space_size": "large"}}`: "has not the form",
 		`{"resource_limits": {"user_space_size": "9007199254740993TB"}}`: "has not the form",
 		"resource_limits:\n  user_space_size: large\n":                   "has not the form",
-		"resource_limits:\n\tx":                                          "not an Occlum.yaml",
-		"SCONE_QUEUES=many\n":                                            "SCONE_QUEUES is not a number",
-		"a\nQ 99999999999999\n":                                          "line 2: SCONE_QUEUES is not a number",
-		"SCONE_HEAP=1X\n":                                                "SCONE_HEAP is not a size",
+		`{"heapSize": -1}`: "heapSize takes a whole number from 0 on, and has a number -1", `{"heapSize": 1, "debug": "yes"}`: "debug takes true or false, and has a string",
+		"resource_limits:\n\tx": "not an Occlum.yaml",
+		"SCONE_QUEUES=many\n":   "SCONE_QUEUES is not a number",
+		"a\nQ 99999999999999\n": "line 2: SCONE_QUEUES is not a number",
+		"SCONE_HEAP=1X\n":       "SCONE_HEAP is not a size",
 	} {
 		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
