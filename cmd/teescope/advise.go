@@ -208,6 +208,11 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 	if err != nil {
 		return nil, err
 	}
+	if result.LimitsLeftOut == 0 { // otherwise not all machines are in the list
+		if err := o.knowsMachine(result.Limits); err != nil {
+			return nil, err
+		}
+	}
 	about, err := o.onMachine(result.Findings)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,26 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
+// isNamed reports whether an instance is the one of --instance, by its name or its host.
+func (o *adviseFlags) isNamed(instance string) bool {
+	return instance == o.instance || query.Host(instance) == o.instance
+}
+
+// knowsMachine returns an error if the machine of --instance is none of those that have the workload.
+func (o *adviseFlags) knowsMachine(all []analysis.Limit) error {
+	var machines []string
+	for _, l := range all {
+		if l.Instance != "" && !slices.Contains(machines, l.Instance) {
+			machines = append(machines, l.Instance)
+		}
+	}
+	if o.instance == "" || len(machines) == 0 || slices.ContainsFunc(machines, o.isNamed) {
+		return nil
+	}
+	slices.Sort(machines)
+	return fmt.Errorf("%s has no series of the workload %q on %q: use one of %s", o.Server, o.Workload, o.instance, strings.Join(machines[:min(len(machines), 10)], ", "))
+}
+
 // onMachine returns the findings about the workload on one machine: that of --instance, or with --live this one. Workloads of several
 // machines may have one name, and what is found on one machine is no fact about another.
 func (o *adviseFlags) onMachine(all []analysis.Finding) ([]analysis.Finding, error) {
@@ -26,7 +46,7 @@ func (o *adviseFlags) onMachine(all []analysis.Finding) ([]analysis.Finding, err
 	this := func(instance string) bool {
 		switch {
 		case o.instance != "":
-			return instance == o.instance || query.Host(instance) == o.instance
+			return o.isNamed(instance)
 		case o.Live:
 			return query.Host(instance) == host
 		}

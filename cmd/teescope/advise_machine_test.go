@@ -64,3 +64,14 @@ func TestAdviseIsAboutOneMachine(t *testing.T) {
 		}
 	}
 }
+
+// A machine that does not have the workload is a mistake, and not one without findings.
+func TestAdviseUnknownMachine(t *testing.T) {
+	for instance, want := range map[string]string{"": "", "a": "", "a:1": "", "c": `http://x has no series of the workload "db" on "c": use one of a:1, b:1`} {
+		o := adviseFlags{instance: instance, Analysis: cli.Analysis{Server: "http://x", Workload: "db"}}
+		err := o.knowsMachine([]analysis.Limit{{Instance: "b:1"}, {Instance: "a:1"}, {Instance: "b:1"}})
+		if (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%q: %v, want %q", instance, err, want)
+		}
+	}
+}

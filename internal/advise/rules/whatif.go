@@ -99,7 +99,11 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 		return nil
 	}
 	measured, known := measuredExits(f)
-	if !known {
+	switch {
+	case !known && f.Judged:
+		e.Note = fmt.Sprintf("No exits of the workload were counted (%s): name the SGX stats of a run (%s) and their time (%s).", f.FindingsOf, advise.Stats, advise.Elapsed)
+		return nil
+	case !known:
 		e.Note = "This needs the exits of a run: name its SGX stats (" + string(advise.Stats) + ") and their time (" + string(advise.Elapsed) + "), or what counted them (" + string(advise.Findings) + ")."
 		return nil
 	}
