@@ -212,7 +212,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
+.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
@@ -274,6 +274,9 @@ bench-profiling: ## what sampling stacks costs: the eBPF program, the interrupt,
 bench-statistics: ## simulate load without and with changes and write how often intervals hold and findings are wrong (minutes)
 	STATISTICS_TABLE=5000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat
 	STATISTICS_TABLE=8 $(GO) test -count 1 -v -timeout 0 -run "TestErrorBudget|TestStepsAreFound" ./internal/analysis/anomaly
+
+bench-same: build ## record one program 3,200 times, and write how often 200 comparisons of its runs show a change (20 minutes; needs root)
+	SAME_SETS=200 TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -v -timeout 0 -tags e2e $(if $(SUDO),-exec '$(SUDO)') -run TestRealRunsOfTheSame ./test/e2e
 
 bench-fleet: build ## what a server of 100,000 series needs: memory, CPU, latency, disk (about 3 minutes)
 	$(GO) run ./bench/fleet -teescope $(BIN) $(FLEETFLAGS)
