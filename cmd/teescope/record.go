@@ -90,6 +90,7 @@ func (o *recordFlags) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.Interval, "interval", time.Second, "time between two samples")
 	f.DurationVar(&o.SteadyAfter, "steady-after", 0, "the steady state begins this `duration` after the command (default: found from its rates)")
 	f.BoolVar(&o.Counters, "counters", true, "count cycles, instructions, branches and branch misses, if the processor provides counters")
+	f.BoolVar(&o.Twin, "twin", false, "the command is the code of an enclave, built to run outside of it: its figures say so")
 	f.BoolVar(&o.profile, "profile", false, "also sample the code of the command and of the watched servers, 99 times a second and CPU; needs the privileges of an agent")
 	f.BoolVar(&o.IgnoreFailure, "ignore-failure", false, "go on with the next repetition when the command fails")
 	f.StringArrayVar(&o.matrix, "matrix", nil, "setting and its values, `NAME=VALUE,...`; may be repeated; needs -o DIR")

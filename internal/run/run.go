@@ -110,6 +110,9 @@ const (
 // SteadyAfter is the name of the condition that gives the length of the start if the user chose it.
 const SteadyAfter = "steady_after"
 
+// Twin is the name of the condition that says that the program is the twin of one in an enclave, and runs outside of it.
+const Twin = "twin"
+
 // Outcome is a figure that a benchmark reports of a repetition.
 type Outcome struct {
 	Repetition int     `json:"repetition"`

@@ -93,8 +93,8 @@ func compareSame(t *testing.T, args ...string) sameTables {
 }
 
 // Real runs of one program, divided at random into pairs of groups, show no more changes than stated: 5 % of the tables, and
-// 2.5 % of gates without a margin. A sweep runs all in random order. So each division is as likely as any other, whatever else
-// the machine does, and no run is in two comparisons. More than 5 of 8 tables have a chance of 4e-7, and more than 4 gates of 5e-7.
+// 2.5 % of gates without a margin. A sweep runs all in random order. So each division is as likely as any other, also if the
+// machine is busy with other work, and no run is in two comparisons. More than 5 of 8 tables have a chance of 4e-7, and more than 4 gates of 5e-7.
 func TestRealRunsOfTheSame(t *testing.T) {
 	sets, repetitions, dir := sameSets, sameRepetitions, filepath.Join(t.TempDir(), "same")
 	if text := os.Getenv(sameSetsVariable); text != "" {

@@ -228,10 +228,11 @@ func (r *recording) outcomes(c *child) []run.Outcome {
 		}
 	}
 	out, errs := c.out.Bytes(), c.errs.Bytes()
-	printed := outcome.Read(out)
-	if len(printed) == 0 {
-		printed = outcome.Read(errs)
+	printed, beside := outcome.Read(out), outcome.Read(errs)
+	if len(printed) > 0 { // callgrind counts on the standard error what a benchmark does
+		beside = slices.DeleteFunc(beside, func(o outcome.Outcome) bool { return o.From != outcome.Callgrind })
 	}
+	add(beside)
 	add(printed)
 	for _, p := range r.Outcomes {
 		found, err := p.Find(out)

@@ -36,6 +36,7 @@ type Options struct {
 	Repeat  int           // how often the command runs, from 1
 	Warmup  int           // how often it runs before
 	Labels  map[string]string
+	Twin    bool // the command is the twin of a program in an enclave, and runs outside of it
 
 	Watch     []watch.Rule // servers
 	Workloads []string     // names that the agent gives them
@@ -225,6 +226,9 @@ func (o *Options) open(ctx context.Context, agent *Agent, stop *stops, show *pro
 	}
 	if o.SteadyAfter > 0 {
 		r.meta.Conditions = append(r.meta.Conditions, run.Condition{Name: run.SteadyAfter, Value: o.SteadyAfter.String(), Kind: "note"})
+	}
+	if o.Twin {
+		r.meta.Conditions = append(r.meta.Conditions, run.Condition{Name: run.Twin, Value: "of a program in an enclave", Kind: "note"})
 	}
 	for _, rule := range o.Watch {
 		r.meta.Watch = append(r.meta.Watch, rule.String())

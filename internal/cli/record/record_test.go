@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/runs"
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/condition"
+	"github.com/teescope/teescope/internal/run/outcome"
 )
 
 var began = time.UnixMilli(1_700_000_000_000)
@@ -435,4 +437,18 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Valgrind prints its counts on the standard error, also if a benchmark prints on the standard output.
+func TestOutcomesOfBothOutputs(t *testing.T) {
+	c := &child{cmd: exec.Command("true"), out: &outcome.Capture{}, errs: &outcome.Capture{}}
+	fmt.Fprint(c.out, "This is ApacheBench, Version 2.3\nRequests per second:    10.00 [#/sec] (mean)\n")
+	fmt.Fprint(c.errs, "==1== Callgrind, x\n==1== Events    : Ir\n==1== Collected : 130589\nBenchmarkBeside 5 7 ns/op\n")
+	found := map[string]float64{}
+	for _, o := range (&recording{Options: &Options{}}).outcomes(c) {
+		found[o.Name] = o.Value
+	}
+	if found["throughput"] != 10 || found["instructions"] != 130589 || len(found) != 5 { // with wall_time, cpu_time and non_2xx
+		t.Errorf("outcomes are %v", found)
+	}
 }

@@ -156,9 +156,6 @@ func totals(b *strings.Builder, x *compare.Record) {
 		var lines []string
 		for _, id := range slices.Sorted(maps.Keys(x.Metrics)) {
 			m := x.Metrics[id]
-			if m.Area == compare.Outcome {
-				continue
-			}
 			l, something := text.Terminal(id)+"\t"+text.Terminal(m.Unit), false
 			for _, o := range observed[:min(len(observed), 8)] {
 				v, there := o.Totals[id]

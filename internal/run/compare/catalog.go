@@ -4,11 +4,7 @@ package compare
 
 import (
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/teescope/teescope/internal/run"
-	"github.com/teescope/teescope/internal/run/condition"
 )
 
 // Area is what a metric is about. Tables show the areas in the order of [areas].
@@ -107,26 +103,8 @@ func familyOf(series string) (family, bool) {
 	return family{area: Other}, !known.MatchString(series)
 }
 
-// how says how the figures of a series were had, where there are several ways.
-func how(s *run.Series) string {
-	switch source := s.Labels["source"]; {
-	case hardware.MatchString(s.Name), strings.HasPrefix(s.Name, "teescope_llc_"), s.Name == runningRatio:
-		return "counter of the processor, which does not count inside production enclaves"
-	case s.Name == enclsSeries:
-		return "follows from the calls of the driver's functions"
-	case source != "":
-		return "source " + source
-	}
-	return ""
-}
-
 // runningRatio is the share of the time in which the processor's counters counted an event.
 const runningRatio = "teescope_counter_running_ratio"
-
-// emulated reports whether a run was recorded in the virtual SGX machine, whose processor is emulated.
-func emulated(conditions []run.Condition) bool {
-	return slices.ContainsFunc(conditions, func(c run.Condition) bool { return c.Name == "sgx" && c.Value == condition.EmulatedSGX })
-}
 
 // shortName is the name of a metric in tables and conditions: that of its series without the prefix and the suffix.
 func shortName(series string) string {

@@ -3,7 +3,6 @@
 package compare
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/outcome"
 )
 
 // Limits of what is compared.
@@ -34,12 +34,13 @@ type Record struct {
 	Conditions []run.Condition
 	Started    time.Time
 	Phases     map[string][]Observation // by the name of the phase, in the order of repetitions
-	Metrics    map[string]Metric        // by ID, without what they are divided by
+	Metrics    map[string]Metric        // of the series, by ID, without what they are divided by
+	outcomes   map[string]Metric        // by name: an outcome may have the name of a metric
 	Workloads  []string                 // whose series are summed; empty for all
 	Notes      []string                 // what is wrong with the recording
 	Startups   []Startup                // of the repetitions that have one
 	named      bool                     // whether the user named Workloads
-	emulated   bool                     // whether the machine is the virtual SGX machine
+	origin     origin                   // how figures were had
 	parts      map[string]int           // their number, by the name of the metric
 }
 
@@ -57,12 +58,12 @@ type Observation struct {
 func Extract(r *run.Run, file string, workloads []string) *Record {
 	x := &Record{
 		File: file, Labels: r.Meta.Labels, Conditions: r.Meta.Conditions, Started: r.Meta.Started, Phases: map[string][]Observation{},
-		Metrics: map[string]Metric{}, Workloads: workloads, named: len(workloads) > 0, Notes: slices.Clone(r.Notes), parts: map[string]int{},
+		Metrics: map[string]Metric{}, outcomes: map[string]Metric{}, Workloads: workloads, named: len(workloads) > 0, Notes: slices.Clone(r.Notes), parts: map[string]int{},
 	}
 	if len(workloads) == 0 {
 		x.Workloads = watched(r)
 	}
-	x.emulated = emulated(r.Meta.Conditions)
+	x.origin = originOf(r)
 	x.state(r)
 	chosen, samples := x.choose(r), 0
 	phases := x.phases(r)
@@ -227,7 +228,7 @@ func (x *Record) observe(r *run.Run, chosen []candidate, p phase, from, to int) 
 	for _, one := range r.Outcomes {
 		if one.Repetition == p.Repetition && isNumber(one.Value) {
 			o.Outcomes[one.Name] = one.Value
-			x.Metrics[one.Name] = Metric{Name: one.Name, Area: Outcome, Unit: one.Unit, Better: one.Better, Time: true, gauge: true}
+			x.outcomes[one.Name] = Metric{Name: one.Name, Area: Outcome, Unit: one.Unit, How: howOutcome(one), Better: one.Better, Time: one.From != outcome.Callgrind, gauge: true}
 		}
 	}
 	for _, s := range chosen {
@@ -240,19 +241,6 @@ func (x *Record) observe(r *run.Run, chosen []candidate, p phase, from, to int) 
 }
 
 func isNumber(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// how says how the figures of a metric were had: of all its series that were seen.
-func (x *Record) how(s *run.Series) string {
-	one := how(s)
-	if one != "" && x.emulated {
-		one += ", in an emulated machine"
-	}
-	before := x.Metrics[shortName(s.Name)].How
-	if before == "" || one == "" || strings.Contains(before, one) {
-		return cmp.Or(one, before)
-	}
-	return before + "; " + one
-}
 
 // add adds a series to the metric and its part.
 func (x *Record) add(o Observation, s *run.Series, f family, v float64) {

@@ -221,17 +221,20 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 		s.info.Workloads = r.Workloads
 		for _, observed := range r.Phases[phase] {
 			one := repeat{Observation: observed, values: map[string]float64{}}
-			one.operations, s.info.Operations = operations(observed, r.Metrics, o.Operations)
+			one.operations, s.info.Operations = operations(observed, r, o.Operations)
 			if o.PerOp > 0 && !(one.operations > 0) {
 				return s, noOperations(r, o.Operations)
 			}
 			for name, v := range observed.Outcomes {
-				one.values[name], s.known[name] = v, r.Metrics[name]
+				s.keep(one, r.outcomes[name], v)
 			}
 			for name, v := range observed.Totals {
 				if m, ok := r.Metrics[name]; ok { // others are for what accounts for the time
 					m, value := divided(m, v, one, o.PerOp)
-					one.values[m.ID()], s.known[m.ID()] = value, m
+					if _, taken := observed.Outcomes[m.ID()]; taken {
+						m.Name = m.Series // an outcome has the short name
+					}
+					s.keep(one, m, value)
 				}
 			}
 			s.ratios(one, r.Metrics)
@@ -249,12 +252,18 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 	return s, nil
 }
 
+// keep keeps the value of a metric in a repetition. How it was had is said of all repetitions.
+func (s *sample) keep(one repeat, m Metric, v float64) {
+	m.How = joinHow(s.known[m.ID()].How, m.How)
+	one.values[m.ID()], s.known[m.ID()] = v, m
+}
+
 func noOperations(r *Record, name string) error {
 	if name != "" {
 		return fmt.Errorf("%s: no outcome and no counter %q says how many operations there were; \"teescope run show\" lists them", r.File, name)
 	}
 	var rates []string
-	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
+	for _, name := range slices.Sorted(maps.Keys(r.outcomes)) {
 		if strings.HasSuffix(name, ".throughput") {
 			rates = append(rates, name)
 		}
@@ -292,14 +301,13 @@ func (s *sample) ratios(one repeat, metrics map[string]Metric) {
 	for _, r := range ratios {
 		over, under := one.Totals[r.over], one.Totals[r.under]
 		if _, there := one.Totals[r.over]; there && under > 0 {
-			one.values[r.name] = over / under
-			s.known[r.name] = Metric{Name: r.name, Area: r.area, Unit: "ratio", How: metrics[r.over].How, Time: true, gauge: true}
+			s.keep(one, Metric{Name: r.name, Area: r.area, Unit: "ratio", How: metrics[r.over].How, Time: true, gauge: true}, over/under)
 		}
 	}
 }
 
 // operations returns the number of operations in an observation, and how it was found.
-func operations(o Observation, metrics map[string]Metric, name string) (n float64, from string) {
+func operations(o Observation, r *Record, name string) (n float64, from string) {
 	scaled := func(n float64, from string) (float64, string) {
 		if o.Share < 1 {
 			return n * o.Share, from + ", as many as the phase's share of the time"
@@ -311,12 +319,12 @@ func operations(o Observation, metrics map[string]Metric, name string) (n float6
 	}
 	if name != "" {
 		if v, ok := o.Outcomes[name]; ok {
-			if strings.HasSuffix(metrics[name].Unit, "_per_second") {
+			if strings.HasSuffix(r.outcomes[name].Unit, "_per_second") {
 				return rate(name)
 			}
 			return scaled(v, name)
 		}
-		if v, ok := o.Totals[name]; ok && !metrics[name].gauge {
+		if v, ok := o.Totals[name]; ok && !r.Metrics[name].gauge {
 			return v, name
 		}
 		return math.NaN(), ""
@@ -359,6 +367,10 @@ func metrics(all []sample) []Metric {
 	known := map[string]Metric{}
 	for _, s := range all {
 		maps.Copy(known, s.known)
+	}
+	for id, m := range known {
+		m.How = howOf(all, id)
+		known[id] = m
 	}
 	share := shares(all, known)
 	parts := map[string][]Metric{}

@@ -44,7 +44,7 @@ func lines(output []byte) []string {
 // readText reads the outputs of all benchmarks that print text.
 func readText(output []byte) []section {
 	all := lines(output)
-	sections := goSections(all)
+	sections := append(goSections(all), callgrind(all)...)
 	for _, b := range blocks(all) {
 		switch b.tool {
 		case redisTool:
