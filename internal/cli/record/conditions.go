@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,9 +72,61 @@ func conditionsOf(all []condition.Condition, prefix string) []run.Condition {
 	return converted
 }
 
-// steadiness samples the state of the machine next to a sample of the agent.
-type steadiness struct{ condition.Steadiness }
+// describeEPC returns how much of the enclave page cache others used, or nothing if it is not known.
+func (r *recording) describeEPC() []run.Condition {
+	if r.epc.n == 0 {
+		return nil
+	}
+	value := strconv.FormatFloat(100*r.epc.sum/float64(r.epc.n), 'f', 1, 64)
+	return []run.Condition{{Name: condition.EPCOthers, Value: value, Kind: string(condition.Identity)}}
+}
 
-func (s *steadiness) add(a activity) {
-	s.Add(condition.Take(condition.ThisHost(), a.at, time.Duration(a.cpu*float64(time.Second))))
+// epcShares is the sum of the shares of all repetitions.
+type epcShares struct {
+	sum float64
+	n   int
+}
+
+func (e *epcShares) add(s *steadiness) {
+	if share, known := s.EPCOthers(); known {
+		e.sum, e.n = e.sum+share, e.n+1
+	}
+}
+
+// steadiness samples the state of the machine next to a sample of the agent.
+type steadiness struct {
+	condition.Steadiness
+	chosen int // workloads at the last sample
+}
+
+// add adds a sample. If more workloads are recorded than before, some of what others used has been theirs.
+func (s *steadiness) add(a activity, epc epcOf, chosen int) {
+	if chosen != s.chosen {
+		s.RestartEPC()
+		s.chosen = chosen
+	}
+	one := condition.Take(condition.ThisHost(), a.at, time.Duration(a.cpu*float64(time.Second)))
+	if epc.size > 0 && epc.known {
+		one.EPC, one.EPCOthers = epc.size, max(0, epc.size-epc.free-epc.own)
+	}
+	s.Add(one)
+}
+
+// epcOf is the use of the enclave page cache in a sample, in bytes.
+type epcOf struct {
+	size, free, own float64
+	known           bool // whether free is
+}
+
+func (e *epcOf) read(p point, chosen map[string]bool) {
+	switch p.series.Name {
+	case "sgx_epc_size_bytes":
+		e.size += p.value
+	case "sgx_epc_free_bytes":
+		e.free, e.known = p.value, true
+	case "sgx_workload_resident_bytes":
+		if chosen[p.workload()] {
+			e.own += p.value
+		}
+	}
 }

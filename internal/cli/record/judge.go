@@ -35,6 +35,7 @@ const (
 
 // judge notes what limits the figures of a repetition.
 func (r *recording) judge(p run.Phase, state observed) {
+	r.epc.add(state.machine)
 	if state.missed > 0 {
 		r.note("the agent did not answer %d of %d samples: %s", state.missed, state.missed+state.samples, text.Terminal(state.failure.Error()))
 	}

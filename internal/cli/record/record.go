@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,7 +157,7 @@ func (o *Options) one(ctx context.Context, agent *Agent, stop *stops, show *prog
 	defer r.counting.close()
 	err = r.record(ctx)
 	show.clear()
-	if servers := append(r.describeServers(), r.sampler.describeImages()...); len(servers) > 0 {
+	if servers := slices.Concat(r.describeServers(), r.sampler.describeImages(), r.describeEPC()); len(servers) > 0 {
 		r.meta.Conditions = append(r.meta.Conditions, servers...)
 		err = errors.Join(err, r.out.SetMeta(r.meta))
 	}
@@ -215,6 +216,7 @@ type recording struct {
 	about    string          // begins the notes of a repetition if there are several
 	failed   error           // of writing a note
 	samples  int
+	epc      epcShares
 }
 
 func (o *Options) open(ctx context.Context, agent *Agent, stop *stops, show *progress) (*recording, error) {

@@ -173,7 +173,9 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 	now := activity{at: at}
 	s.state.samples++
 	calls, variance := map[string]float64{}, map[string]float64{}
+	var epc epcOf
 	for _, p := range all {
+		epc.read(p, chosen)
 		labels := p.series.Labels
 		switch name := p.series.Name; {
 		case name == workloadsOf:
@@ -198,7 +200,7 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 		}
 	}
 	s.state.activity = append(s.state.activity, now)
-	s.state.machine.add(now)
+	s.state.machine.add(now, epc, len(chosen))
 	s.state.reach(s.state.calls, calls)
 	s.state.reach(s.state.variance, variance)
 }

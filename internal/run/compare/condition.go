@@ -89,6 +89,9 @@ func (d Difference) explains(m Metric, a, b int) bool {
 	if m.Time {
 		return true
 	}
+	if d.Name == condition.EPCOthers {
+		return m.Area != SystemCalls // it makes enclaves page, and not call the host
+	}
 	name := strings.ToLower(d.Name)
 	return !slices.ContainsFunc(speedOnly, func(word string) bool { return strings.Contains(name, word) })
 }

@@ -108,12 +108,21 @@ func Differences(a, b []Condition) []Difference {
 	return found
 }
 
-// alike reports whether two sizes differ by less than the tolerance.
+// EPCOthers is the name of the condition that says how much of the enclave page cache others used, in percent.
+const EPCOthers = "epc_others_percent"
+
+// alike reports whether two sizes or shares differ by less than a tolerance.
 func alike(d Difference) bool {
-	if d.Name != memoryName {
-		return false
-	}
 	a, err1 := strconv.ParseFloat(d.A, 64)
 	b, err2 := strconv.ParseFloat(d.B, 64)
-	return err1 == nil && err2 == nil && math.Abs(a-b) <= tolerance*max(a, b)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	switch d.Name {
+	case memoryName:
+		return math.Abs(a-b) <= tolerance*max(a, b)
+	case EPCOthers:
+		return math.Abs(a-b) <= 100*epcLimit
+	}
+	return false
 }

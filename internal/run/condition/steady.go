@@ -24,6 +24,9 @@ type Sample struct {
 	Frequency float64
 	Throttled int64 // times that a core was slowed because of its temperature
 	Swapped   int64 // pages read from and written to swap
+	// EPC is the size of the enclave page cache in bytes, and EPCOthers what others use of it than what is recorded. An agent
+	// knows both. 0 is no EPC.
+	EPC, EPCOthers float64
 }
 
 // Take reads a sample. own is the processor time of all that is recorded since its start, user and system.
@@ -106,10 +109,39 @@ type Steadiness struct {
 	n                int
 	peak             float64 // processors that others used in the busiest interval
 	slowest, fastest float64 // frequencies in hertz; 0 if none is known
+	epc              epcUse
+}
+
+// epcUse is what others use of the enclave page cache.
+type epcUse struct {
+	size, least, most float64 // in bytes
+	sum               float64 // of the shares of the size
+	n                 int
+}
+
+func (e *epcUse) add(s Sample) {
+	if s.EPC <= 0 {
+		return
+	}
+	if e.n == 0 {
+		e.least, e.most = s.EPCOthers, s.EPCOthers
+	}
+	e.size, e.least, e.most = s.EPC, min(e.least, s.EPCOthers), max(e.most, s.EPCOthers)
+	e.sum += s.EPCOthers / s.EPC
+	e.n++
+}
+
+// RestartEPC forgets what others used of the enclave page cache: a part of it has turned out to be of what is recorded.
+func (s *Steadiness) RestartEPC() { s.epc = epcUse{} }
+
+// EPCOthers returns the mean share of the enclave page cache that others used, and whether it is known.
+func (s *Steadiness) EPCOthers() (share float64, known bool) {
+	return s.epc.sum / float64(max(1, s.epc.n)), s.epc.n > 0
 }
 
 // Add adds a sample that was taken after those before it.
 func (s *Steadiness) Add(next Sample) {
+	s.epc.add(next)
 	if next.Frequency > 0 {
 		s.fastest = max(s.fastest, next.Frequency)
 		if s.slowest == 0 || next.Frequency < s.slowest {
@@ -156,6 +188,8 @@ const (
 	stealLimit = 0.01
 	// frequencyLimit is the share of the highest frequency by which it may drop.
 	frequencyLimit = 0.1
+	// epcLimit is the share of the enclave page cache by which the use of others may change.
+	epcLimit = 0.05
 )
 
 // Warnings returns what was unsteady. Without two samples that are a second apart there are none, because nothing is known.
@@ -192,6 +226,12 @@ func (s *Steadiness) Warnings() []Warning {
 	}
 	if n := b.Swapped - a.Swapped; a.Swapped >= 0 && n > 0 {
 		all = append(all, Warning{"swapped_pages", float64(n), "pages", fmt.Sprintf("%s swapped while this was recorded", text.Plural(int(n), "page of memory was", "pages of memory were"))})
+	}
+	if e := s.epc; e.n > 0 && e.most-e.least > epcLimit*e.size {
+		all = append(all, Warning{
+			"epc_others_change_ratio", (e.most - e.least) / e.size, "ratio",
+			fmt.Sprintf("others used between %.1f and %.1f MiB of the %.1f MiB of the enclave page cache while this was recorded", e.least/(1<<20), e.most/(1<<20), e.size/(1<<20)),
+		})
 	}
 	if a.CPUs != b.CPUs && a.CPUs > 0 && b.CPUs > 0 {
 		all = append(all, Warning{

@@ -106,3 +106,41 @@ func TestCountsOfThisMachine(t *testing.T) {
 		t.Errorf("%v, %v", used, ok)
 	}
 }
+
+// Others that begin to use the enclave page cache make a machine unsteady, from a twentieth of its size. Without SGX there is
+// nothing to say.
+func TestUseOfTheEnclavePageCache(t *testing.T) {
+	watch := func(size float64, others ...float64) *Steadiness {
+		s := &Steadiness{}
+		for i, v := range others {
+			s.Add(Sample{At: at(float64(i)), Busy: -1, Steal: -1, Total: -1, Throttled: -1, Swapped: -1, EPC: size, EPCOthers: v * (1 << 20)})
+		}
+		return s
+	}
+	const size = 128 << 20
+	steady, rising, none := watch(size, 10, 12, 16), watch(size, 10, 64, 10), watch(0, 0, 0)
+	if w := steady.Warnings(); len(w) != 0 {
+		t.Errorf("a change by 6 of 128 MiB: %+v", w)
+	}
+	w := rising.Warnings()
+	if len(w) != 1 || w[0].Name != "epc_others_change_ratio" || w[0].Value != 54./128 || w[0].Text != "others used between 10.0 and 64.0 MiB of the 128.0 MiB of the enclave page cache while this was recorded" {
+		t.Errorf("a neighbour for one sample: %+v", w)
+	}
+	if share, known := rising.EPCOthers(); !known || share != 28./128 {
+		t.Errorf("others used %v, %v", share, known)
+	}
+	if _, known := none.EPCOthers(); known || len(none.Warnings()) != 0 {
+		t.Error("a machine without SGX has a use of the EPC")
+	}
+	rising.RestartEPC()
+	if _, known := rising.EPCOthers(); known || len(rising.Warnings()) != 0 {
+		t.Error("it is not forgotten")
+	}
+	of := func(v string) []Condition { return []Condition{{EPCOthers, v, Identity}} }
+	if d := Differences(of("10.0"), of("14.9")); len(d) != 0 {
+		t.Errorf("a share of 10 and of 14.9 %% differ: %+v", d)
+	}
+	if d := Differences(of("10.0"), of("40")); len(d) != 1 || !d[0].Explains {
+		t.Errorf("a share of 10 and of 40 %% do not differ: %+v", d)
+	}
+}
