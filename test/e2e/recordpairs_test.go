@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,7 @@ const pairRepetitions = "8"
 // comparison is what teescope compare says of two run files.
 type comparison struct {
 	metrics map[string]compared
-	blamed  map[string]blamed // the system calls among what accounts for the time
+	blamed  map[string]blamed // what accounts for the time, by its name alone and with that of the table
 }
 
 type compared struct {
@@ -29,7 +30,7 @@ type compared struct {
 	verdict       string
 }
 
-type blamed struct{ before, after float64 }
+type blamed struct{ Before, After float64 }
 
 // pair compares two run files by operation.
 func pair(t *testing.T, workload, before, after string) comparison {
@@ -49,11 +50,13 @@ func pair(t *testing.T, workload, before, after string) comparison {
 				}
 			}
 			Blame []struct {
+				Whole blamed
 				Views []struct {
 					Shares []struct {
-						Name          string
-						Before, After float64
+						Name string
+						blamed
 					}
+					Rest blamed
 				}
 			}
 		}
@@ -67,8 +70,13 @@ func pair(t *testing.T, workload, before, after string) comparison {
 	}
 	for _, b := range told.Tables[0].Blame {
 		for _, v := range b.Views {
+			sum := v.Rest
 			for _, s := range v.Shares {
-				c.blamed[s.Name] = blamed{s.Before, s.After}
+				c.blamed[s.Name], c.blamed[v.Name+", "+s.Name] = s.blamed, s.blamed
+				sum.Before, sum.After = sum.Before+s.Before, sum.After+s.After
+			}
+			if v.Rest.Before < 0 || v.Rest.After < 0 || math.Abs(sum.Before/b.Whole.Before-1) > 1e-9 || math.Abs(sum.After/b.Whole.After-1) > 1e-9 {
+				t.Errorf("%+v do not add up to %+v", v, b.Whole)
 			}
 		}
 	}
@@ -92,7 +100,7 @@ func (c comparison) found(t *testing.T, call string, least, most [2]float64) {
 // blames checks that the time in a system call accounts for a part of the difference. If it is new, there was none before.
 func (c comparison) blames(t *testing.T, call string, isNew bool) {
 	t.Helper()
-	if b := c.blamed["in "+call]; !(b.after > 0) || isNew && b.before != 0 {
+	if b := c.blamed["in "+call]; !(b.After > 0) || isNew && b.Before != 0 {
 		t.Errorf("%s is not blamed: %+v of %v", call, b, c.blamed)
 	}
 }

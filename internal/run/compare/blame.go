@@ -4,11 +4,13 @@ package compare
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/stat"
+	"github.com/teescope/teescope/internal/lib/syscalls"
 )
 
 // Blame says what accounts for the difference in time per operation between two groups.
@@ -45,26 +47,38 @@ type Share struct {
 // mostShares is the number of system calls or OCALLs with a line of their own.
 const mostShares = 8
 
-// waits are system calls in which threads mostly wait for others. Their time is no work, and much of it is that of idle
-// threads.
-var waits = []string{
-	"accept", "accept4", "clock_nanosleep", "epoll_pwait", "epoll_pwait2", "epoll_wait", "futex", "futex_wait", "futex_waitv", "io_getevents",
-	"io_pgetevents", "msgrcv", "nanosleep", "pause", "poll", "ppoll", "pselect6", "restart_syscall", "rt_sigsuspend", "rt_sigtimedwait",
-	"select", "semop", "semtimedop", "wait4", "waitid",
-}
-
 // A source is a part of the time and the total that it is read from.
 type source struct {
 	name, from string
-	total      string // ID of the total
+	total      string // ID of the total; several are separated by zero bytes
+	missing    string // where the time is, and why, if it was not measured; empty if the view needs it
 }
 
 var states = []source{
-	{"user CPU time", "teescope_cpu_seconds_total, mode user", "cpu_seconds{user}"},
-	{"system CPU time", "teescope_cpu_seconds_total, mode system", "cpu_seconds{system}"},
-	{"waiting for a CPU", "teescope_run_queue_wait_seconds_total", "run_queue_wait_seconds"},
-	{"waiting for block I/O", "teescope_block_io_wait_seconds_total", "block_io_wait_seconds"},
+	{"user CPU time", "teescope_cpu_seconds_total, mode user", "cpu_seconds{user}", ""},
+	{"system CPU time", "teescope_cpu_seconds_total, mode system", "cpu_seconds{system}", ""},
+	{"waiting for a CPU", "teescope_run_queue_wait_seconds_total", "run_queue_wait_seconds", "waiting for a CPU was not measured and is in the rest"},
 }
+
+// outside are what threads do outside of system calls beside running in user mode. No time is also in that of a call.
+var outside = []source{
+	{"loading evicted pages", "sgx_load_back_seconds_sum, of the whole machine", "sgx_load_back_seconds", absent},
+	{
+		"page faults", "CPU time, times the share in the profile, outside of system calls and of loading evicted pages", faultSeconds,
+		"the time of page faults is in the rest: record measures it with --profile, where it may read the names of the kernel's functions",
+	},
+	{
+		"waiting for pages of files", "teescope_io_wait_outside_calls_seconds_total", "io_wait_outside_calls_seconds",
+		"waiting for the pages of files outside of system calls was not measured and is in the rest",
+	},
+	{
+		"waiting for a CPU", "teescope_run_queue_wait_outside_calls_seconds_total", "run_queue_wait_outside_calls_seconds",
+		"waiting for a CPU outside of system calls was not measured and is in the rest",
+	},
+}
+
+// absent is why a time is not there: there was nothing to measure.
+const absent = "-"
 
 // blame computes what accounts for the difference between two groups.
 func blame(before, after sample) Blame {
@@ -79,25 +93,14 @@ func blame(before, after sample) Blame {
 		return b
 	}
 	b.Whole = b.share(groups, "time", "duration of the phase divided by the operations", func(r *repeat) float64 { return r.Seconds })
-	b.view(groups, "what threads did", states, "waiting for others, such as clients, other processes and locks")
+	b.view(groups, "what threads did", states, "waiting for devices and for others, such as clients, other processes and locks")
 	if timed(groups, functionSeconds) {
 		b.view(groups, "functions", parts(groups, functionSeconds, "CPU time, times the share in the profile", "", nil),
 			"not on a CPU: waiting for one, for devices and for others")
 	}
 	if timed(groups, "syscall_seconds") {
-		list := []source{states[0]}
-		if timed(groups, "sgx_load_back_seconds") {
-			list = append(list, source{"loading evicted pages", "sgx_load_back_seconds_sum, of the whole machine", "sgx_load_back_seconds"})
-		}
-		rest := "page faults and other interruptions, waiting for a CPU outside of system calls, and waiting in epoll_wait, futex and the like"
-		if timed(groups, faultSeconds) {
-			list = append(list, source{"page faults", "CPU time, times the share in the profile, outside of system calls and of loading evicted pages", faultSeconds})
-			rest = "interruptions, waiting for a CPU or for the pages of files outside of system calls, and waiting in epoll_wait, futex and the like"
-		} else {
-			b.Notes = append(b.Notes, "the time of page faults is in the rest: record measures it with --profile, where it may read the names of the kernel's functions")
-		}
-		list = append(list, parts(groups, "syscall_seconds", "teescope_syscall_seconds_total", "in ", waits)...)
-		b.view(groups, "what it went to", list, rest)
+		list := append(append([]source{states[0]}, outside...), parts(groups, "syscall_seconds", "teescope_syscall_seconds_total", "in ", syscalls.WaitsForOthers)...)
+		b.view(groups, "what it went to", list, "interruptions, and waiting in epoll_wait, futex and the like")
 	} else {
 		b.Notes = append(b.Notes, "the runs have no time by system call: the agent measures it with --syscalls.time")
 	}
@@ -125,13 +128,13 @@ func timed(groups [2]sample, total string) bool {
 }
 
 // parts lists the parts of a total with the greatest difference, and the others together.
-func parts(groups [2]sample, total, from, prefix string, without []string) []source {
+func parts(groups [2]sample, total, from, prefix string, without func(part string) bool) []source {
 	mean := [2]map[string]float64{{}, {}}
 	names := map[string]bool{}
 	for i, g := range groups {
 		for _, r := range g.repeats {
 			for name, v := range r.Totals {
-				if part, ok := strings.CutPrefix(name, total+"{"); ok && !slices.Contains(without, strings.TrimSuffix(part, "}")) {
+				if part, ok := strings.CutPrefix(name, total+"{"); ok && (without == nil || !without(strings.TrimSuffix(part, "}"))) {
 					mean[i][name] += v / r.divisor() / float64(len(g.repeats))
 					names[name] = true
 				}
@@ -141,7 +144,7 @@ func parts(groups [2]sample, total, from, prefix string, without []string) []sou
 	var list []source
 	for name := range names {
 		part := strings.TrimSuffix(strings.TrimPrefix(name, total+"{"), "}")
-		list = append(list, source{prefix + part, from, name})
+		list = append(list, source{prefix + part, from, name, ""})
 	}
 	slices.SortFunc(list, func(a, b source) int {
 		return cmp.Or(cmp.Compare(math.Abs(mean[1][b.total]-mean[0][b.total]), math.Abs(mean[1][a.total]-mean[0][a.total])), cmp.Compare(a.name, b.name))
@@ -151,7 +154,7 @@ func parts(groups [2]sample, total, from, prefix string, without []string) []sou
 		for _, s := range list[mostShares:] {
 			others = append(others, s.total)
 		}
-		list = append(list[:mostShares], source{prefix + "others", from, strings.Join(others, "\x00")})
+		list = append(list[:mostShares], source{prefix + "others", from, strings.Join(others, "\x00"), ""})
 	}
 	return list
 }
@@ -164,42 +167,55 @@ func (r *repeat) divisor() float64 {
 	return 1
 }
 
-// busy is the mean number of threads that ran, or waited for a CPU or a device, and at least 1. Times of threads are
-// divided by it: several threads at once need less wall-clock time.
-func (r *repeat) busy() float64 {
-	sum := 0.0
-	for _, s := range states {
-		sum += r.Totals[s.total]
-	}
+// busy is the mean number of threads that ran or waited for a CPU, or did what a view lists if these were more, and at least 1.
+// Times of threads are divided by it: several threads at once need less wall-clock time. So the rest of a view is never negative.
+func (r *repeat) busy(listed []source) float64 {
 	if r.Seconds <= 0 {
 		return 1
 	}
-	return math.Max(1, sum/r.Seconds)
+	return max(1, r.seconds(states)/r.Seconds, r.seconds(listed)/r.Seconds)
 }
 
-// view adds a view with a share for each source.
-func (b *Blame) view(groups [2]sample, name string, sources []source, rest string) {
-	v := View{Name: name}
-	for _, s := range sources {
-		of := totalOf(s.total)
-		if s.total == states[3].total && !timed(groups, s.total) || s.total == states[2].total && !timed(groups, s.total) {
-			if note := s.name + " was not measured and is in the rest"; !slices.Contains(b.Notes, note) {
-				b.Notes = append(b.Notes, note)
-			}
-			continue
+// seconds adds up the times of threads of sources.
+func (r *repeat) seconds(of []source) float64 {
+	sum := 0.0
+	for _, s := range of {
+		for id := range strings.SplitSeq(s.total, "\x00") {
+			sum += r.Totals[id]
 		}
-		v.Shares = append(v.Shares, b.share(groups, s.name, s.from, of))
+	}
+	return sum
+}
+
+// idling is how many times as many threads do what a view lists as run or wait for a CPU, from which a note says so.
+const idling = 2
+
+// view adds a view with a share for each source.
+func (b *Blame) view(groups [2]sample, name string, all []source, rest string) {
+	v := View{Name: name}
+	var sources []source
+	for _, s := range all {
+		if s.missing == "" || timed(groups, s.total) {
+			sources = append(sources, s)
+		} else if s.missing != absent && !slices.Contains(b.Notes, s.missing) {
+			b.Notes = append(b.Notes, s.missing)
+		}
+	}
+	for _, s := range sources {
+		v.Shares = append(v.Shares, b.share(groups, s.name, s.from, func(r *repeat) float64 { return r.seconds([]source{s}) / r.busy(sources) }))
 	}
 	v.Rest = b.share(groups, "rest", rest, func(r *repeat) float64 {
-		left := r.Seconds
-		for _, s := range sources {
-			left -= totalOf(s.total)(r)
-		}
+		left := r.Seconds - r.seconds(sources)/r.busy(sources)
 		if math.Abs(left) < 1e-9*r.Seconds {
 			return 0 // a rounding error
 		}
 		return left
 	})
+	for i := range groups {
+		if slices.ContainsFunc(groups[i].repeats, func(r repeat) bool { return r.busy(sources) > idling*r.busy(nil) }) {
+			b.Notes = append(b.Notes, fmt.Sprintf("%s: in %q, more threads are in the calls that are listed than run or wait for a CPU. Some may idle there, as in read, and make the other shares small", groups[i].info.Name, name))
+		}
+	}
 	p := make([]float64, 0, len(v.Shares))
 	for _, s := range v.Shares {
 		p = append(p, s.P)
@@ -212,18 +228,6 @@ func (b *Blame) view(groups [2]sample, name string, sources []source, rest strin
 		s.P, s.Sure = corrected, corrected <= Alpha
 	}
 	b.Views = append(b.Views, v)
-}
-
-// totalOf returns the wall-clock time of the totals whose IDs are joined by zero bytes.
-func totalOf(joined string) func(*repeat) float64 {
-	ids := strings.Split(joined, "\x00")
-	return func(r *repeat) float64 {
-		sum := 0.0
-		for _, id := range ids {
-			sum += r.Totals[id]
-		}
-		return sum / r.busy()
-	}
 }
 
 // share computes a share from the seconds of each repetition.

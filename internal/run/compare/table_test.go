@@ -9,12 +9,12 @@ import (
 
 // Throughputs of several tests do not say how many operations there were. The error says what to do.
 func TestNoOperations(t *testing.T) {
-	r := &Record{File: "a.tsrun", Metrics: map[string]Metric{"SET.throughput": {}, "GET.throughput": {}, "cpu_time": {}}}
+	r := &Record{File: "a.tsrun", outcomes: map[string]Metric{"SET.throughput": {}, "GET.throughput": {}, "cpu_time": {}}}
 	const want = "a.tsrun: figures per operation need the number of operations: GET.throughput, SET.throughput do not say how long each test took"
 	if err := noOperations(r, ""); !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
-	delete(r.Metrics, "GET.throughput")
+	delete(r.outcomes, "GET.throughput")
 	if err := noOperations(r, ""); strings.Contains(err.Error(), "throughput do") {
 		t.Errorf("one throughput: %v", err)
 	}

@@ -75,7 +75,7 @@ const callUretprobe, callUprobe = 335, 336
 func eachCall(by *[calls]uint64, f func(name string, n uint64)) {
 	unknown := uint64(0)
 	for nr, n := range by {
-		if n == 0 || nr == callUretprobe || nr == callUprobe {
+		if n == 0 || nr == callUretprobe || nr == callUprobe || nr == callIoWait || nr == callCpuWait {
 			continue
 		}
 		if name := callName(nr); name != callUnknown {

@@ -40,6 +40,7 @@ func twin(d metric.Desc) family {
 
 type families struct {
 	syscalls, syscallSeconds             family
+	waitOutside, ioOutside               family
 	switches, wait, latency, migrations  family
 	faults, faultsHandled, pageCache     family
 	llcReferences, llcMisses             family
@@ -70,6 +71,19 @@ func newFamilies() *families {
 			Help: "Time from entering to leaving system calls, including waiting. Calls that have not returned yet count with their time " +
 				"so far. Calls that never return (exit) have no time. Only with --syscalls.time.",
 			Origin: "tracepoints raw_syscalls:sys_enter and sys_exit, sched:sched_switch, task iterator",
+		}),
+		waitOutside: twin(metric.Desc{
+			Name: "teescope_run_queue_wait_outside_calls_seconds_total", Kind: metric.Counter, Unit: "seconds",
+			Help: "Time in which threads were ready to run and waited for a CPU, while they were in no system call or in one in which threads wait for others, " +
+				"such as epoll_wait and futex. It is a part of teescope_run_queue_wait_seconds_total. What is not in it is part of " +
+				"teescope_syscall_seconds_total of other calls, or of teescope_io_wait_outside_calls_seconds_total. Only with --syscalls.time.",
+			Origin: "task_struct.sched_info.run_delay at sched:sched_switch",
+		}),
+		ioOutside: twin(metric.Desc{
+			Name: "teescope_io_wait_outside_calls_seconds_total", Kind: metric.Counter, Unit: "seconds",
+			Help: "Time in which threads waited for block I/O outside of system calls, until they ran again: page faults that read pages of files or of " +
+				"swap space. Only with --syscalls.time.",
+			Origin: "task_struct.in_iowait at sched:sched_switch",
 		}),
 		switches: twin(metric.Desc{
 			Name: "teescope_context_switches_total", Kind: metric.Counter, Unit: "switches", Labels: []string{"kind"},
@@ -279,7 +293,7 @@ func agentFamily(name string, kind metric.Kind, unit, help string, labels ...str
 func (f *families) all() []*metric.Desc {
 	var list []*metric.Desc
 	twins := []family{
-		f.syscalls, f.syscallSeconds, f.switches, f.wait, f.latency, f.migrations, f.faults, f.faultsHandled, f.pageCache,
+		f.syscalls, f.syscallSeconds, f.waitOutside, f.ioOutside, f.switches, f.wait, f.latency, f.migrations, f.faults, f.faultsHandled, f.pageCache,
 		f.llcReferences, f.llcMisses, f.blockTime, f.blockBytes, f.cpuSeconds, f.resident, f.processes, f.threads, f.forks, f.starts, f.execs, f.exits,
 	}
 	for _, t := range twins {

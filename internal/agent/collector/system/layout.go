@@ -8,9 +8,11 @@ import "structs"
 
 // The values of enum calls.
 const (
-	calls      = 512
-	callCompat = 510
-	callOther  = 511
+	calls       = 512
+	callIoWait  = 508
+	callCpuWait = 509
+	callCompat  = 510
+	callOther   = 511
 )
 
 // The values of enum slots.
@@ -194,6 +196,7 @@ type cpuState struct {
 	NVCSw            uint64
 	Switches         uint64
 	Call             uint64
+	WaitedOutside    uint64
 	Regs             uint64
 	Task             uint64
 	Start            threadCounters
@@ -203,7 +206,7 @@ type cpuState struct {
 	ClockLead        uint64
 	ClockCycle       uint64
 	Touched          [2048]uint8
-	Reserved         [1768]uint8
+	Reserved         [1760]uint8
 }
 
 // pidPage mirrors struct pid_page.

@@ -146,7 +146,7 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	errs = append(errs, attribution.Resize(k.object, s.slots))
 	for name, value := range map[string]any{
 		"slots": uint32(s.slots), "cpus_possible": uint32(s.cpus), "cgroup_controller": s.controller,
-		"count_errors": o.countsErrors(), "time_calls": o.timesCalls(), "sample_period": uint64(counterPeriod),
+		"count_errors": o.countsErrors(), "time_calls": o.timesCalls(), "idle_calls": idleCalls(), "sample_period": uint64(counterPeriod),
 	} {
 		errs = append(errs, k.object.SetConstant(name, value))
 	}

@@ -169,7 +169,7 @@ func TestAScrapeAllocatesLittle(t *testing.T) {
 func TestCallsWithoutANameShareOneSeries(t *testing.T) {
 	c := populated(t, 1, 1, 1)
 	r := c.kernel.count(0, slotFirst)
-	r.Calls[500], r.Calls[509], r.Calls[callOther] = 3, 4, 5
+	r.Calls[500], r.Calls[505], r.Calls[callOther] = 3, 4, 5
 	if err := c.slots.update(time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,8 @@ static __noinline int resync(struct cpu_state *state, struct task_struct *task)
 	if (time_calls)
 		take_call(state);
 	set_slot(state, task, slot_of(task));
+	if (time_calls)
+		end_wait(state);
 	policy = task->policy;
 	if (!first && (policy == SCHED_NORMAL || policy == SCHED_BATCH || policy == SCHED_IDLE))
 		state->start.run_ns = task->se.prev_sum_exec_runtime;
@@ -99,6 +101,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	struct cpu_state *state = this_cpu();
 	struct row *row;
 	bool involuntary;
+	u64 waited = 0;
 
 	if (!state)
 		return 0;
@@ -111,12 +114,16 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	}
 	row = row_of(state);
 	if (row) {
-		add_used(row, state, prev);
+		waited = add_used(row, state, prev);
 		row->switches[involuntary]++;
 	}
 	state->switches++;
 	if (time_calls) {
 		state->pid = prev->pid; /* an exec may have changed it */
+		if (state->waited_outside && waited)
+			add_outside(state, CALL_CPU_WAIT, waited);
+		if (!involuntary)
+			begin_io_wait(state, prev);
 		leave_call(state);
 	}
 	state->regs = 0;
@@ -126,6 +133,8 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 		take_call(state);
 	state->nvcsw = next->nvcsw;
 	set_slot(state, next, slot_of(next));
+	if (time_calls)
+		end_wait(state);
 	if (state->clock_cycle != control.clock_cycle)
 		read_clock_lead(state, next);
 	return 0;
@@ -162,7 +171,7 @@ static __always_inline u32 call_index(struct pt_regs *regs, long nr)
 {
 	u32 call = nr;
 
-	if (call >= CALL_COMPAT)
+	if (call >= CALL_IO_WAIT)
 		call = CALL_OTHER;
 	if (is_compat(regs))
 		call = CALL_COMPAT;

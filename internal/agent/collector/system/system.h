@@ -14,7 +14,10 @@
 #include "layout.h"
 
 enum calls {
-	CALLS = 512,	   /* system call numbers, x86-64: 0 to 471 in Linux 6.18 */
+	CALLS = 512, /* system call numbers, x86-64: 0 to 471 in Linux 6.18 */
+	/* Times outside of system calls, which are beside those of calls: */
+	CALL_IO_WAIT = 508,  /* a thread waited for block I/O, in a page fault */
+	CALL_CPU_WAIT = 509, /* a thread waited for a CPU; also in calls of idle_calls */
 	CALL_COMPAT = 510, /* made through the 32-bit entry, which has other numbers */
 	CALL_OTHER = 511,  /* x32, negative and future numbers */
 };
@@ -198,6 +201,7 @@ struct cpu_state {
 	u64 nvcsw;
 	u64 switches; /* context switches on this CPU since attaching */
 	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
+	u64 waited_outside; /* the thread was in no call, or in an idle one, when it waited for this CPU */
 	u64 regs;     /* address of its registers saved on entry; 0 before its first call here */
 	u64 task;     /* its address, which identifies it: an exec may change the ID of a thread */
 	struct thread_counters start;
@@ -210,7 +214,7 @@ struct cpu_state {
 	 * operation, because it does not change the bytes beside it. */
 	u8 touched[MARKS];
 	/* The size is a power of two, so that finding the state of a CPU takes a shift. */
-	u8 reserved[1768];
+	u8 reserved[1760];
 };
 
 /* The result of one pass of the task iterator. */

@@ -35,6 +35,56 @@ static __always_inline u64 *call_of(u32 pid)
 	return p ? &p->call[pid % PIDS_PER_PAGE] : NULL;
 }
 
+/* Returns the nanoseconds since the time of a word. A word has 54 bits for the time, so differences up to 104 days are
+ * right. The clocks of two CPUs may differ a little. */
+static __always_inline u64 timed(u64 call, u64 now)
+{
+	s64 ns = (s64)((now << CALL_BITS) - (call & ~(u64)((1 << CALL_BITS) - 1))) >> CALL_BITS;
+
+	return ns > 0 ? ns : 0;
+}
+
+struct task_struct___waiting {
+	unsigned in_iowait : 1;
+};
+
+/* Adds to the time of what is no call. */
+static __always_inline void add_outside(struct cpu_state *state, u32 what, u64 ns)
+{
+	struct row_time *t = bpf_map_lookup_elem(&times, &state->row);
+
+	if (t && control.timing_since != TIMING_OFF)
+		t->call_ns[what] += ns;
+}
+
+/* The thread waits outside of a call: for a page that is read from a device. Other such waits are not for devices, as when a
+ * process is stopped. */
+static __always_inline void begin_io_wait(struct cpu_state *state, struct task_struct *task)
+{
+	struct task_struct___waiting *waiting = (void *)task;
+
+	if (!state->call && control.timing_since != TIMING_OFF &&
+	    BPF_CORE_READ_BITFIELD_PROBED(waiting, in_iowait))
+		state->call = bpf_ktime_get_ns() << CALL_BITS | CALL_IO_WAIT;
+}
+
+/* The thread runs again on this CPU. Its wait for the CPU is part of a wait for I/O that ends now, or of the time of a call. Or it is
+ * counted by itself, when the thread is switched out and the kernel's counter has it. */
+static __always_inline void end_wait(struct cpu_state *state)
+{
+	u32 call = state->call & (CALLS - 1);
+	u64 now, ns;
+
+	state->waited_outside = !state->call || idle_calls[call / 64] >> (call % 64) & 1;
+	if (!state->call || call != CALL_IO_WAIT)
+		return;
+	now = bpf_ktime_get_ns();
+	ns = timed(state->call, now);
+	state->call = 0;
+	if (now - ns >= control.timing_since)
+		add_outside(state, CALL_IO_WAIT, ns);
+}
+
 /* The thread is switched out. */
 static __always_inline void leave_call(struct cpu_state *state)
 {
@@ -51,15 +101,6 @@ static __always_inline void take_call(struct cpu_state *state)
 	u64 *its = call_of(state->pid);
 
 	state->call = its && *its ? __sync_lock_test_and_set(its, 0) : 0;
-}
-
-/* Returns the nanoseconds since the time of a word. A word has 54 bits for the time, so differences up to 104 days are
- * right. The clocks of two CPUs may differ a little. */
-static __always_inline u64 timed(u64 call, u64 now)
-{
-	s64 ns = (s64)((now << CALL_BITS) - (call & ~(u64)((1 << CALL_BITS) - 1))) >> CALL_BITS;
-
-	return ns > 0 ? ns : 0;
 }
 
 static __always_inline void begin_call(struct cpu_state *state, u32 call)
@@ -116,7 +157,7 @@ static __always_inline void add_call_so_far(u32 pid, u32 slot)
 		return;
 	restarted = now << CALL_BITS | CALL_RESTARTED | (call & (CALLS - 1));
 	of = watched_of(slot);
-	if (of && of->place)
+	if (of && of->place && (call & (CALLS - 1)) != CALL_IO_WAIT)
 		keep_start(pid, call, restarted, now - ns);
 	if (__sync_val_compare_and_swap(its, call, restarted) != call)
 		return;

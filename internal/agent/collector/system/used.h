@@ -31,8 +31,8 @@ static __always_inline void add_wait(struct row *row, u64 waits, u64 ns)
 }
 
 /* Adds to the row what the running thread has used since it was switched in. */
-static __always_inline void add_used(struct row *row, struct cpu_state *state,
-				     struct task_struct *task)
+static __always_inline u64 add_used(struct row *row, struct cpu_state *state,
+				    struct task_struct *task)
 {
 	struct thread_counters now = {};
 
@@ -45,6 +45,7 @@ static __always_inline void add_used(struct row *row, struct cpu_state *state,
 		add_wait(row, now.waits - state->start.waits, now.delay_ns - state->start.delay_ns);
 	row->minor_faults += now.minor_faults - state->start.minor_faults;
 	row->major_faults += now.major_faults - state->start.major_faults;
+	return now.delay_ns - state->start.delay_ns;
 }
 
 #endif
