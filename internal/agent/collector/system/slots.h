@@ -13,8 +13,8 @@
 
 const volatile u32 slots = 1; /* rows of one CPU */
 const volatile u32 cpus_possible = 1;
-const volatile bool count_errors = false; /* count errors of watched processes by errno */
-const volatile bool time_calls = false;	  /* measure the time spent in each system call */
+const volatile bool count_errors = false;	/* count errors of watched processes by errno */
+const volatile bool time_calls = false;		/* measure the time spent in each system call */
 const volatile u64 idle_calls[CALLS / 64] = {}; /* bits of calls in which threads wait for others */
 
 /* User space sets the sizes of the maps before loading. */

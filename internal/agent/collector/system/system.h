@@ -18,8 +18,8 @@ enum calls {
 	/* Times outside of system calls, which are beside those of calls: */
 	CALL_IO_WAIT = 508,  /* a thread waited for block I/O, in a page fault */
 	CALL_CPU_WAIT = 509, /* a thread waited for a CPU; also in calls of idle_calls */
-	CALL_COMPAT = 510, /* made through the 32-bit entry, which has other numbers */
-	CALL_OTHER = 511,  /* x32, negative and future numbers */
+	CALL_COMPAT = 510,   /* made through the 32-bit entry, which has other numbers */
+	CALL_OTHER = 511,    /* x32, negative and future numbers */
 };
 
 enum slots {
@@ -202,8 +202,8 @@ struct cpu_state {
 	u64 switches; /* context switches on this CPU since attaching */
 	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
 	u64 waited_outside; /* the thread was in no call, or in an idle one, when it waited for this CPU */
-	u64 regs;     /* address of its registers saved on entry; 0 before its first call here */
-	u64 task;     /* its address, which identifies it: an exec may change the ID of a thread */
+	u64 regs; /* address of its registers saved on entry; 0 before its first call here */
+	u64 task; /* its address, which identifies it: an exec may change the ID of a thread */
 	struct thread_counters start;
 	u64 snapshot_switches;		 /* `switches` at the last snapshot */
 	struct thread_counters inflight; /* counters of the running thread at the last snapshot */
