@@ -76,7 +76,11 @@ func (r *recording) judgeWorkloads(state observed) {
 		r.note("%s of the workload %s too: its figures include them", text.Plural(others[name], "other process of the machine is", "other processes of the machine are"), text.Terminal(name))
 	}
 	for _, name := range lateCounted(state, mine) {
-		r.note("ECALLs, OCALLs and transitions of %s count from when the agent has found its enclave, mostly within 2 s: totals of the whole run lack those before, and those of a short run are far too low. Compare the steady state", text.Terminal(name))
+		if n := state.crossed[name]; n.last > n.first {
+			r.note("ECALLs, OCALLs and transitions of %s count from when the agent has found its enclave, mostly within 2 s: totals of the whole run lack those before, and those of a short run are far too low. Compare the steady state", text.Terminal(name))
+		} else {
+			r.note("%s had an enclave, and none of its ECALLs, OCALLs and transitions was counted: the agent finds an enclave mostly within 2 s. Use a longer load", text.Terminal(name))
+		}
 	}
 	if full {
 		r.note("the command has more than %d workloads: others are not recorded", maxChosen)

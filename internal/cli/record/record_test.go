@@ -172,42 +172,6 @@ func TestUnsteadinessIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// What others use of the enclave page cache is what is neither free nor of the recorded workloads. Once a workload is recorded,
-// it is not one of the others.
-func TestUseOfTheEnclavePageCacheByOthers(t *testing.T) {
-	epc := func(free, mine, other int) string {
-		return fmt.Sprintf(`sgx_epc_size_bytes{node="0"} 60
-sgx_epc_size_bytes{node="1"} 40
-sgx_epc_free_bytes %d
-sgx_workload_resident_bytes{workload="mine"} %d
-sgx_workload_resident_bytes{workload="late"} 5
-sgx_workload_resident_bytes{workload="other"} %d
-`, free, mine, other)
-	}
-	r := &recording{}
-	_, state := sampled(t, []string{"mine"}, "", epc(75, 10, 10), epc(45, 40, 10), epc(25, 40, 30))
-	if w := state.machine.Warnings(); len(w) != 1 || w[0].Name != "epc_others_change_ratio" || w[0].Value != 0.2 {
-		t.Errorf("others used 15, 15 and 35 of 100: %+v", w)
-	}
-	r.epc.add(state.machine)
-	_, state = sampled(t, []string{"mine"}, "late", epc(75, 10, 10), epc(75, 10, 10), epc(75, 10, 10))
-	if w := state.machine.Warnings(); len(w) != 0 {
-		t.Errorf("others used 15, and 10 of another workload than was known: %+v", w)
-	}
-	r.epc.add(state.machine)
-	want := []run.Condition{{Name: condition.EPCOthers, Value: "15.8", Kind: "identity"}} // of 21.67 and 10 %
-	if got := r.describeEPC(); !reflect.DeepEqual(got, want) {
-		t.Errorf("conditions are %+v, want %+v", got, want)
-	}
-	if _, state := sampled(t, []string{"mine"}, "", "x 1\n", "x 1\n"); len(state.machine.Warnings()) != 0 {
-		t.Error("a machine without SGX has a warning")
-	} else if r := new(recording); true {
-		if r.epc.add(state.machine); r.describeEPC() != nil {
-			t.Error("a machine without SGX has a condition")
-		}
-	}
-}
-
 // The image of a container is a condition of the program, by the container's name. Others on the machine have none.
 func TestImagesOfContainers(t *testing.T) {
 	c := newChooser(t.TempDir(), t.TempDir(), nil, []string{"app-1"})

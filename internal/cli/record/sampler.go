@@ -5,6 +5,7 @@ package record
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,8 @@ type observed struct {
 	variance map[string]span    // of their number, by workload
 	present  map[string]bool    // workloads that the agent has
 	enclaves map[string]bool    // those with an enclave
+	created  map[string]span    // enclaves that were created, by workload: they may have ended between two samples
+	crossed  map[string]span    // ECALLs, OCALLs and transitions, by workload
 }
 
 // span is a counter at the first and the last sample of a phase.
@@ -59,7 +62,7 @@ type activity struct {
 }
 
 func newObserved() observed {
-	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}, enclaves: map[string]bool{}}
+	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}, enclaves: map[string]bool{}, created: map[string]span{}, crossed: map[string]span{}}
 }
 
 // begin takes the first sample of a phase and returns its time. What was observed before is forgotten.
@@ -172,7 +175,7 @@ func (s *sampler) known(p point, first bool) *run.Series {
 func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 	now := activity{at: at}
 	s.state.samples++
-	calls, variance := map[string]float64{}, map[string]float64{}
+	calls, variance, created, crossed := map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}
 	var epc epcOf
 	for _, p := range all {
 		epc.read(p, chosen)
@@ -184,6 +187,10 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 			s.images[cmp.Or(labels["name"], labels["container"], p.workload())] = labels["image"]
 		case name == enclavesOf && p.value > 0:
 			s.state.enclaves[p.workload()] = true
+		case name == createdOf && chosen[p.workload()]:
+			created[p.workload()] += p.value
+		case slices.Contains(crossingsOf, name) && chosen[p.workload()]:
+			crossed[p.workload()] += p.value
 		case name == callsOf && chosen[p.workload()]:
 			now.calls += p.value
 			calls[p.workload()] += p.value
@@ -203,6 +210,13 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 	s.state.machine.add(now, epc, len(chosen))
 	s.state.reach(s.state.calls, calls)
 	s.state.reach(s.state.variance, variance)
+	s.state.reach(s.state.created, created)
+	s.state.reach(s.state.crossed, crossed)
+	for name, n := range s.state.created {
+		if n.last > n.first {
+			s.state.enclaves[name] = true
+		}
+	}
 }
 
 // reach continues counters. One that appears after the first sample of a phase began at zero.

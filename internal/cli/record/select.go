@@ -24,9 +24,13 @@ const (
 	varianceOf    = "teescope_sampling_variance_total"
 	ratioOf       = "teescope_sampling_ratio"
 	levelOf       = "teescope_self_level"
+	createdOf     = "sgx_workload_enclaves_created_total"
 	processPrefix = "teescope_process_"
 	workloadLabel = "workload"
 )
+
+// crossingsOf are the families of crossings of the boundary of enclaves.
+var crossingsOf = []string{"teescope_ecalls_total", "teescope_ocalls_total", "teescope_enclave_transitions_total"}
 
 // unrelated are the prefixes of families about the agent's process, which are not recorded.
 var unrelated = []string{
