@@ -4,7 +4,9 @@ package compare
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/condition"
@@ -29,5 +31,36 @@ func TestUseOfTheEnclavePageCacheExplains(t *testing.T) {
 		if v := row(t, compared(t, Options{PerOp: 1}, "", a, c)[0], id).Cells[1].Change.Verdict; (v == Refused) != refused {
 			t.Errorf("5 %% and 60 %%: the verdict of %s is %s", id, v)
 		}
+	}
+}
+
+// Sides that were recorded one after the other can differ by what the machine did meanwhile. A note says so, and not of sides that
+// were recorded in turn.
+func TestRecordingsInOrder(t *testing.T) {
+	at := func(file string, minute int) *Record {
+		s := simulated(rand.New(rand.NewPCG(17, uint64(minute))), 2, 1) // each takes 22 s
+		s.Started = runtest.Began.Add(time.Duration(minute) * time.Minute)
+		return record(t, file, s)
+	}
+	notes := func(names []string, records ...*Record) string {
+		sets, err := Split(records, names, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := Compare(sets[0], Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(table.Notes, "\n")
+	}
+	const want = "b: recorded all before or all after a."
+	if got := notes([]string{"a", "a", "b", "b"}, at("1", 0), at("2", 1), at("3", 2), at("4", 3)); !strings.Contains(got, want) {
+		t.Errorf("first a, then b: %s", got)
+	}
+	if got := notes([]string{"a", "a", "b", "b"}, at("1", 2), at("2", 3), at("3", 0), at("4", 1)); !strings.Contains(got, want) {
+		t.Errorf("first b, then a: %s", got)
+	}
+	if got := notes([]string{"a", "b", "a", "b"}, at("1", 0), at("2", 1), at("3", 2), at("4", 3)); strings.Contains(got, "recorded all") {
+		t.Errorf("in turn: %s", got)
 	}
 }

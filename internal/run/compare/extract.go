@@ -33,6 +33,7 @@ type Record struct {
 	Labels     map[string]string
 	Conditions []run.Condition
 	Started    time.Time
+	ended      time.Time                // of the last sample; Started without one
 	Phases     map[string][]Observation // by the name of the phase, in the order of repetitions
 	Metrics    map[string]Metric        // of the series, by ID, without what they are divided by
 	outcomes   map[string]Metric        // by name: an outcome may have the name of a metric
@@ -63,7 +64,10 @@ func Extract(r *run.Run, file string, workloads []string) *Record {
 	if len(workloads) == 0 {
 		x.Workloads = watched(r)
 	}
-	x.origin = originOf(r)
+	x.origin, x.ended = originOf(r), r.Meta.Started
+	if n := len(r.Times); n > 0 {
+		x.ended = r.Times[n-1]
+	}
 	x.state(r)
 	chosen, samples := x.choose(r), 0
 	phases := x.phases(r)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -123,6 +124,38 @@ func uniqueName(records []*Record, r *Record) string {
 		}
 	}
 	return name
+}
+
+// recorded returns the time from the begin of the first recording to the end of the last one. It is zero if one is not known.
+func (g *Group) recorded() (from, to time.Time) {
+	for i, r := range g.Records {
+		if r.Started.IsZero() {
+			return time.Time{}, time.Time{}
+		}
+		if i == 0 || r.Started.Before(from) {
+			from = r.Started
+		}
+		if r.ended.After(to) {
+			to = r.ended
+		}
+	}
+	return from, to
+}
+
+// inOrder says which groups were recorded all before or all after the baseline. A machine changes with the time, and
+// such a change looks like one of the program.
+func inOrder(groups []*Group, base int) string {
+	from, to := groups[base].recorded()
+	var apart []string
+	for i, g := range groups {
+		if began, ended := g.recorded(); i != base && !from.IsZero() && !began.IsZero() && (!began.Before(to) || !from.Before(ended)) {
+			apart = append(apart, g.Name)
+		}
+	}
+	if len(apart) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: recorded all before or all after %s. If the machine changed meanwhile, this looks like a change of the program: record the sides in turn, or as a sweep in random order", strings.Join(apart, ", "), groups[base].Name)
 }
 
 func insert(sets []Set, point, group map[string]string, name string, r *Record) []Set {

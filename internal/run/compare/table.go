@@ -126,6 +126,9 @@ func Compare(s Set, o Options) (*Table, error) {
 		t.sizes = append(t.sizes, all[i].info.Repetitions)
 		t.note(g)
 	}
+	if note := inOrder(s.Groups, base); note != "" {
+		t.Notes = append(t.Notes, note)
+	}
 	for _, m := range metrics(all) {
 		if row, ok := rowOf(m, all); ok {
 			t.Rows = append(t.Rows, row)
