@@ -106,6 +106,7 @@ type Change struct {
 	Detectable float64       // the smallest factor that this test finds in 4 of 5 cases; infinite if there is none
 	Verdict    Verdict
 	Explains   []string // conditions that can explain it
+	rises      bool     // whether values after are mostly greater than those before
 	least      float64  // the smallest corrected P that samples of these sizes can have as the first of all tests
 }
 

@@ -75,7 +75,8 @@ func familyIndex(m Metric) int {
 
 func changeOf(before, after []float64) *Change {
 	test := stat.MannWhitney(before, after)
-	return &Change{Ratio: stat.Factor(before, after, Level), P: test.P, Exact: test.Exact, Corrected: test.P}
+	rises := test.U > float64(test.N1*test.N2)/2 // the medians may be equal, with many ties
+	return &Change{Ratio: stat.Factor(before, after, Level), P: test.P, Exact: test.Exact, Corrected: test.P, rises: rises}
 }
 
 // detect returns the smallest factor that the test finds in 4 of 5 cases at a level, if the logarithms of both samples
@@ -174,7 +175,7 @@ func verdict(row *Row, base, j int) Verdict {
 		return Noise
 	case row.Metric.Better == "":
 		return Changed
-	case (after.Median.Value > before.Median.Value) == (row.Metric.Better == "higher"):
+	case c.rises == (row.Metric.Better == "higher"):
 		return Better
 	}
 	return Worse
