@@ -22,6 +22,17 @@ var ErrFormat = errors.New("not a run file of teescope")
 // errEmpty is the error of a file without a byte, as a recorder leaves one that is killed at once.
 var errEmpty = fmt.Errorf("%w: it is empty", ErrFormat)
 
+// errParts is the error of JSON that takes much more memory than it has bytes.
+var errParts = errors.New("too many objects or strings")
+
+// CheckParts refuses JSON of a whole run that takes much more memory than it has bytes.
+func CheckParts(text []byte) error {
+	if bytes.Count(text, []byte("{")) > maxAllObjects || bytes.Count(text, []byte(`"`)) > maxAllQuotes {
+		return errParts
+	}
+	return nil
+}
+
 // Open reads a run file.
 func Open(name string) (*Run, error) {
 	f, err := inputfile.Open(name)
@@ -103,6 +114,8 @@ type reader struct {
 	changes []sample
 	others  int
 	text    int64 // bytes of all records except samples
+	objects int   // of them
+	quotes  int
 	all     int64 // bytes of all records
 	values  int   // of all samples
 }
@@ -110,6 +123,10 @@ type reader struct {
 func (r *reader) line(text []byte, first bool) error {
 	if r.all += int64(len(text)); r.all > r.most.All {
 		return fmt.Errorf("more than %d MiB after unpacking", r.most.All>>20)
+	}
+	objects, quotes := bytes.Count(text, []byte("{")), bytes.Count(text, []byte(`"`))
+	if objects > maxObjects || quotes > maxQuotes {
+		return errParts
 	}
 	var one record
 	if err := json.Unmarshal(text, &one); err != nil {
@@ -119,6 +136,9 @@ func (r *reader) line(text []byte, first bool) error {
 		return err
 	}
 	if one.Sample == nil {
+		if r.objects, r.quotes = r.objects+objects, r.quotes+quotes; r.objects > maxAllObjects || r.quotes > maxAllQuotes {
+			return errParts
+		}
 		if r.text += int64(len(text)); r.text > r.most.Text {
 			return fmt.Errorf("more than %d MiB beside the samples", r.most.Text>>20)
 		}

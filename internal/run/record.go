@@ -18,6 +18,11 @@ const (
 	maxLabels  = 64         // of a series
 	maxName    = 1024       // bytes of a name or a label's value
 	maxOthers  = 100_000    // phases, outcomes, notes and profiles
+	// JSON that is read takes up to a hundred times its size: {} is an object. A series has two objects.
+	maxObjects    = 250_000   // of a record
+	maxQuotes     = 8_000_000 // of a record
+	maxAllObjects = 4_000_000 // of all records except samples
+	maxAllQuotes  = 32_000_000
 )
 
 // A record is a line of a run file. Exactly one of its fields is set.

@@ -299,3 +299,31 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A line of 60 MB can have 20 million objects, which took gigabytes of memory from a file of 5 kB.
+func TestBombsOfObjects(t *testing.T) {
+	read := func(lines ...string) error {
+		r, err := Read(bytes.NewReader(pack(t, `{"teescope_run":1}`+"\n"+strings.Join(lines, "\n")+"\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Damaged
+	}
+	list := func(before, one, after string, n int) string {
+		return before + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + after
+	}
+	for what, lines := range map[string][]string{
+		"conditions": {list(`{"meta":{"conditions":[`, "{}", "]}}", maxObjects)},
+		"series":     {list(`{"series":[`, "{}", "]}", maxObjects)},
+		"functions":  {list(`{"profile":{"functions":[`, "{}", "]}}", maxObjects)},
+		"arguments":  {list(`{"meta":{"command":[`, `""`, "]}}", maxQuotes/2)},
+		"records":    strings.Split(strings.Repeat(list(`{"profile":{"functions":[`, "{}", "]}}", maxObjects-10)+"\n", 1+maxAllObjects/maxObjects), "\n")[:1+maxAllObjects/maxObjects],
+	} {
+		if err := read(lines...); !errors.Is(err, errParts) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := read(list(`{"series":[`, `{"name":"x","labels":{"workload":"a","syscall":"read","container":"","pod":"","namespace":""},"kind":"counter","unit":"calls"}`, "]}", MaxSeries)); err != nil {
+		t.Errorf("as many series as a file may have: %v", err)
+	}
+}

@@ -52,6 +52,7 @@ func pair(t *testing.T, workload, before, after string) comparison {
 			Blame []struct {
 				Whole blamed
 				Views []struct {
+					Name   string
 					Shares []struct {
 						Name string
 						blamed

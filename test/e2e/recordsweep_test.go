@@ -40,8 +40,8 @@ func sweepRuns(t *testing.T, dir string) map[string]os.FileInfo {
 func TestRecordSweepGoesOn(t *testing.T) {
 	before, dir := loadedPrograms(t), filepath.Join(t.TempDir(), "sweep")
 	args := []string{
-		"record", "-o", dir, "--repeat", "2", "--matrix", "threads=1,2,4,8", "--matrix", "size=10,20,40", "--label", "made=by-{threads}", "--interval", "100ms",
-		"--outcome", "score=score: ([0-9]+)", "--", "sh", "-c", "sleep 0.2; echo score: $(({threads} * 1000 + {size}))",
+		"record", "-o", dir, "--repeat", "1", "--matrix", "threads=1,2,4,8", "--matrix", "size=10,20,40", "--matrix", "mode=3,7", "--label", "made=by-{threads}", "--interval", "100ms",
+		"--outcome", "score=score: ([0-9]+)", "--", "sh", "-c", "sleep 0.2; echo score: $(({threads} * 1000 + {size} + {mode}))",
 	}
 	p := background(t, binary, args...)
 	eventually(t, 2*testLimit, "some runs", func() error {
@@ -87,7 +87,7 @@ func TestRecordSweepGoesOn(t *testing.T) {
 	if _, err := os.Stat(file + ".incomplete-1"); err != nil {
 		t.Errorf("the file that was cut off is not kept: %v", err)
 	}
-	if r := readRunFile(t, filepath.Join(dir, "threads=4,size=20-2.tsrun")); r.labels["threads"] != "4" || r.labels["size"] != "20" || r.labels["made"] != "by-4" {
+	if r := readRunFile(t, filepath.Join(dir, "threads=4,size=20,mode=7-1.tsrun")); r.labels["threads"] != "4" || r.labels["size"] != "20" || r.labels["mode"] != "7" || r.labels["made"] != "by-4" {
 		t.Errorf("labels are %v", r.labels)
 	}
 	checkSweepTable(t, filepath.Join(dir, "runs.csv"))
@@ -104,7 +104,7 @@ func TestRecordSweepGoesOn(t *testing.T) {
 	gone(t, programsSince(t, before))
 }
 
-// checkSweepTable checks that the table has each point twice, with the score that its command computes.
+// checkSweepTable checks that the table has each point once, with the score that its command computes.
 func checkSweepTable(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -129,18 +129,18 @@ func checkSweepTable(t *testing.T, file string) {
 			}
 			return n
 		}
-		threads, size, score := value("setting:threads"), value("setting:size"), value("outcome:score")
-		if score != threads*1000+size {
-			t.Errorf("%d threads and size %d have the score %d", threads, size, score)
+		threads, size, mode, score := value("setting:threads"), value("setting:size"), value("setting:mode"), value("outcome:score")
+		if score != threads*1000+size+mode {
+			t.Errorf("%d threads, size %d and mode %d have the score %d", threads, size, mode, score)
 		}
-		seen[fmt.Sprint(threads, size)]++
+		seen[fmt.Sprint(threads, size, mode)]++
 	}
 	for point, n := range seen {
-		if n != 2 {
+		if n != 1 {
 			t.Errorf("%s is there %d times", point, n)
 		}
 	}
-	if len(seen) != 12 {
+	if len(seen) != 24 {
 		t.Errorf("%d points", len(seen))
 	}
 }

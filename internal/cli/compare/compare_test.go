@@ -247,7 +247,7 @@ func TestFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := b.String()
-		for _, bad := range map[string][]string{"text": {"\x1b"}, "markdown": {"\x1b", "<script"}, "html": {"\x1b", "<script"}, "benchfmt": {"\x1b", "</td><script>alert(1)</script>|` "}}[format] {
+		for _, bad := range map[string][]string{"text": {"\x1b"}, "markdown": {"\x1b", "<script"}, "html": {"\x1b", "<script"}, "csv": {"\x1b"}, "benchfmt": {"\x1b", "</td><script>alert(1)</script>|` "}}[format] {
 			if strings.Contains(out, bad) {
 				t.Errorf("%s has %q:\n%s", format, bad, out)
 			}

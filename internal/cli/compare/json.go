@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/stat"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/compare"
 )
 
@@ -217,8 +218,9 @@ func (r *Report) csv(w io.Writer) error {
 	return out.WriteAll(lines)
 }
 
-// spreadsheet keeps spreadsheets from reading a name as a formula.
+// spreadsheet keeps spreadsheets from reading a name as a formula, and terminals from obeying it.
 func spreadsheet(s string) string {
+	s = text.Terminal(s)
 	if _, err := strconv.ParseFloat(s, 64); err == nil || s == "" || !strings.ContainsAny(s[:1], "=+-@\t\r") {
 		return s
 	}

@@ -116,6 +116,9 @@ func parse(data []byte, format string) (*run.Run, error) {
 
 // readJSON reads what Export wrote.
 func readJSON(data []byte) (*run.Run, error) {
+	if err := run.CheckParts(data); err != nil {
+		return nil, err
+	}
 	var in document
 	if err := json.Unmarshal(data, &in); err != nil {
 		var wrong *json.SyntaxError

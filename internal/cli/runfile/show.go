@@ -40,8 +40,12 @@ func Show(w io.Writer, r *run.Run, file string, all bool) error {
 	if all {
 		series(&b, r)
 	}
+	var noted []string
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", text.Terminal(n))
+		noted = append(noted, "note: "+text.Terminal(n))
+	}
+	for _, line := range bounded(noted) {
+		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
