@@ -156,7 +156,7 @@ func outlasts(all []activity) (before, after time.Duration) {
 		return 0, 0
 	}
 	busy := stat.Sorted(rates)
-	usual := stat.Quantile(busy, 0.75) // at least a quarter of the time has a load
+	usual := stat.Quantile(busy, 0.9) // at least a tenth of the time has a load
 	first, last := 0, len(rates)
 	for first < last && rates[first] < quiet*usual {
 		first++

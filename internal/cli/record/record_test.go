@@ -65,6 +65,8 @@ func TestOutlasts(t *testing.T) {
 		{"too short to tell", join(level(1000, 3), level(0, 3)), 0, 0},
 		{"idle at the end", join(level(1000, 20), level(2, 10)), 0, 10 * time.Second},
 		{"idle at the begin", join(level(0, 5), level(1000, 20)), 5 * time.Second, 0},
+		{"a sixth has a load", join(level(1000, 6), level(2, 30)), 0, 30 * time.Second},
+		{"two intervals of thirty with much more", join(level(1000, 14), level(50_000, 2), level(1000, 14)), 0, 0},
 		{"a pause", join(level(1000, 10), level(0, 5), level(1000, 10)), 0, 0},
 		{"a short end", join(level(1000, 30), level(0, 2)), 0, 0},
 	} {
