@@ -424,12 +424,13 @@ SEC("iter/task") int threads(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* An address of the process that runs mapped_inode, and the answer: the address of the inode that is mapped there. It is
- * the inode that uprobes are registered on, also below an overlay, where stat(2) shows another one for each mount. */
+/* An address of the process that runs mapped_inode, and the answer: the address of the inode that is mapped there, and the
+ * error of the kernel. It is the inode that uprobes are registered on, also below an overlay, where stat(2) shows another
+ * one for each mount. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2);
+	__uint(max_entries, 3);
 	__type(key, u32);
 	__type(value, u64);
 } mapped_at SEC(".maps");
@@ -447,11 +448,12 @@ static long store_inode(struct task_struct *task, struct vm_area_struct___mapped
 /* User space runs this. */
 SEC("raw_tp") int mapped_inode(void *ctx)
 {
-	u32 question = 0;
+	u32 question = 0, result = 2;
 	u64 *address = bpf_map_lookup_elem(&mapped_at, &question);
+	u64 *error = bpf_map_lookup_elem(&mapped_at, &result);
 
-	if (address)
-		bpf_find_vma(bpf_get_current_task_btf(), *address, store_inode, NULL, 0);
+	if (address && error)
+		*error = bpf_find_vma(bpf_get_current_task_btf(), *address, store_inode, NULL, 0);
 	return 0;
 }
 

@@ -3,9 +3,12 @@
 package boundary
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -30,20 +33,29 @@ func inodes(o *bpf.Object) (func(address uint64) (uint64, error), error) {
 	ask := func(address uint64) (uint64, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		const tries = 10
-		for range tries {
-			mapped[0], mapped[1] = address, 0
-			if err := call(); err != nil {
-				return 0, fmt.Errorf("%w: %w", errNoInode, err)
-			}
-			if mapped[1] != 0 {
-				return mapped[1], nil
-			}
-		}
-		return 0, errNoInode
+		return askOnce(mapped, address, call)
 	}
-	if _, err := ask(uint64(reflect.ValueOf(inodes).Pointer())); err != nil { // this function is in the file of this program
+	_, err = ask(uint64(reflect.ValueOf(inodes).Pointer())) // this function is in the file of this program
+	if err != nil && !reader.Unanswered(err) {
 		return nil, nil //nolint:nilerr // as above
 	}
 	return ask, nil
+}
+
+// askOnce asks for the inode at an address. The kernel does not wait for the lock of the mappings (EBUSY, bpf_find_vma in
+// kernel/bpf/task_iter.c). So the next scan asks again, as for every process that did not answer.
+func askOnce(mapped []uint64, address uint64, call func() error) (uint64, error) {
+	mapped[0], mapped[1], mapped[2] = address, 0, 0
+	if err := call(); err != nil {
+		return 0, err
+	}
+	switch code := unix.Errno(-int64(mapped[2])); {
+	case code == unix.EBUSY:
+		return 0, errNoInode
+	case code != 0:
+		return 0, fmt.Errorf("asking for the inode of a mapping: %w", code)
+	case mapped[1] == 0:
+		return 0, errors.New("the mapping has no file")
+	}
+	return mapped[1], nil
 }
