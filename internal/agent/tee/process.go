@@ -36,7 +36,7 @@ func (r Roots) process(tgid uint32) (process, bool) {
 // look returns whether a process has an enclave, and its runtime. Files that cannot be read are skipped: the
 // process has ended, or privileges are missing.
 func (r Roots) look(tgid uint32) finding {
-	p := r.of(tgid)
+	p := hostfs.At(r.Proc).Living(int(tgid))
 	c, last := CluesOf(p), []byte{}
 	_ = p.Mappings(func(m hostfs.Mapping) {
 		if !m.IsFile() || bytes.Equal(m.Path, last) { // the parts of a library are mapped one after another

@@ -29,7 +29,7 @@ func FuzzStat(f *testing.F) {
 		if fits := start <= uint64(math.MaxInt64/tick); ok != fits {
 			t.Errorf("%q: %v, want %v", line, ok, fits)
 		}
-		if want := (Stat{name, "S", 1, 3 * tick, time.Duration(start) * tick}); ok && s != want {
+		if want := (Stat{Comm: name, State: "S", Parent: 1, CPU: 3 * tick, Started: time.Duration(start) * tick, Threads: 13}); ok && s != want {
 			t.Errorf("%q is %+v, want %+v", line, s, want)
 		}
 	})

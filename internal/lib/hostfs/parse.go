@@ -25,19 +25,25 @@ type Stat struct {
 	Parent  int           // process ID of the parent; 0 for the first process
 	CPU     time.Duration // user and system time
 	Started time.Duration // time after the start of the machine
+	Threads int           // of the process, with the first one until all have ended
+	Stack   uint64        // where the stack begins, which differs after execve(2); 0 if it may not be read
 }
 
-// Ended reports whether the process has ended and its parent has not yet waited for it.
-func (s Stat) Ended() bool { return s.State == "Z" || s.State == "X" }
+// Ended reports whether the process has ended and its parent has not yet waited for it. A process ends with its last thread: the
+// first one may end before the others.
+func (s Stat) Ended() bool { return s.firstEnded() && s.Threads <= 1 }
 
-// parseStat parses fields 2, 3, 4, 14, 15 and 22 of proc_pid_stat(5). The name may contain any bytes, including
+// firstEnded reports whether the thread of the file has ended.
+func (s Stat) firstEnded() bool { return s.State == "Z" || s.State == "X" }
+
+// parseStat parses fields 2, 3, 4, 14, 15, 20, 22 and 28 of proc_pid_stat(5). The name may contain any bytes, including
 // parentheses and newlines. A time that overflows Duration is refused.
 func parseStat(data []byte) (Stat, bool) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 0 || end < open {
 		return Stat{}, false
 	}
-	const first, parent, user, system, start = 3, 4, 14, 15, 22 // first is the field after the name
+	const first, parent, user, system, threads, start, stack = 3, 4, 14, 15, 20, 22, 28 // first is the field after the name
 	fields := bytes.Fields(data[end+1:])
 	if len(fields) <= start-first {
 		return Stat{}, false
@@ -57,6 +63,12 @@ func parseStat(data []byte) (Stat, bool) {
 	s := Stat{
 		Comm: string(data[open+1 : end]), State: string(fields[0]), Parent: int(ppid),
 		CPU: times[0] + times[1], Started: times[2],
+	}
+	if s.Threads, err = strconv.Atoi(string(fields[threads-first])); err != nil {
+		return Stat{}, false
+	}
+	if len(fields) > stack-first {
+		s.Stack, _ = strconv.ParseUint(string(fields[stack-first]), 10, 64) // 0 if it is malformed
 	}
 	return s, s.CPU >= 0
 }

@@ -19,7 +19,7 @@ func statLine(name, state string, user, system, start uint64) string {
 func TestParseStat(t *testing.T) {
 	for _, name := range []string{"sh", "", "a) b\n (c", "\xff\xfe (evil) 1", "a) S 1 (b", "new\nline"} {
 		line := statLine(name, "D", 12, 3, 4711)
-		want := Stat{name, "D", 1, 150 * time.Millisecond, 47110 * time.Millisecond}
+		want := Stat{Comm: name, State: "D", Parent: 1, CPU: 150 * time.Millisecond, Started: 47110 * time.Millisecond, Threads: 13}
 		if s, ok := parseStat([]byte(line)); !ok || s != want {
 			t.Errorf("%q is %+v, %v; want %+v", line, s, ok, want)
 		}
@@ -47,9 +47,19 @@ func TestStartAfterYears(t *testing.T) {
 
 func TestEnded(t *testing.T) {
 	for state, want := range map[string]bool{"Z": true, "X": true, "S": false, "": false} {
-		if (Stat{State: state}).Ended() != want {
-			t.Errorf("%q: ended %v", state, !want)
+		for threads, ended := range map[int]bool{0: want, 1: want, 2: false} { // the others run
+			if (Stat{State: state, Threads: threads}).Ended() != ended {
+				t.Errorf("%q with %d threads: ended %v", state, threads, !ended)
+			}
 		}
+	}
+}
+
+// The stack is field 28, as Linux 6.18 writes it.
+func TestStack(t *testing.T) {
+	const line = "9 (cat) R 1 9 1 34816 9 4194304 100 0 0 0 0 0 0 0 20 0 1 0 1234 5840896 384 18446744073709551615 94 95 140736213303360 0 0 0\n"
+	if s, ok := parseStat([]byte(line)); !ok || s.Stack != 140736213303360 {
+		t.Errorf("%+v, %v", s, ok)
 	}
 }
 

@@ -88,6 +88,23 @@ func (p Process) Thread(tid int) Process { return Process{Root{p.Path("task", st
 // Threads lists the IDs of the first threads in ascending order, at most the given number. With 0 it lists all.
 func (p Process) Threads(most int) ([]int, error) { return p.numbers(most, "task") }
 
+// Living returns a process, or one of its threads if the first has ended before them. Then the directory of the process has no program,
+// mappings, memory and root directory any more, and those of its threads have. The root must be /proc.
+func (r Root) Living(pid int) Process {
+	p := r.Process(pid)
+	stat, err := p.Thread(pid).Stat()
+	if err != nil || !stat.firstEnded() || stat.Ended() {
+		return p
+	}
+	tids, _ := p.Threads(2) // the process may end meanwhile
+	for _, tid := range tids {
+		if tid != pid {
+			return p.Thread(tid)
+		}
+	}
+	return p
+}
+
 // Stat reads the file stat. For a process the kernel adds up the times of all threads, which is slow with thousands of
 // threads. The stat of the first thread has the same name and start.
 func (p Process) Stat() (Stat, error) {

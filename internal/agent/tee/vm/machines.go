@@ -86,19 +86,11 @@ func (m *machines) refresh(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// runs reports whether the process of a virtual machine is still the same. A process ends with its last thread: the first
-// one can end before the threads of the virtual processors.
+// runs reports whether the process of a virtual machine is still the same. Its first thread can end before those of the virtual
+// processors.
 func (m *machines) runs(v *machine) bool {
-	p := m.proc.Process(v.pid)
-	s, err := p.Stat()
-	if err != nil || (s.Started-v.start).Abs() > tick {
-		return false
-	}
-	if !s.Ended() {
-		return true
-	}
-	threads, err := p.Threads(2)
-	return err == nil && len(threads) > 1
+	s, err := m.proc.Process(v.pid).Stat()
+	return err == nil && (s.Started-v.start).Abs() <= tick && !s.Ended()
 }
 
 // name finds the name of a virtual machine, or gives it that of its process.

@@ -331,14 +331,14 @@ func TestAMachineEndsWithItsLastThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(stat, []byte(strings.Replace(string(text), ") S ", ") Z ", 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, tid := range []string{"70", "75"} {
-		if err := os.MkdirAll(filepath.Join(proc, "70", "task", tid), 0o755); err != nil {
+	first := strings.Replace(string(text), ") S ", ") Z ", 1)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(stat, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	write(strings.Replace(first, " 20 0 1 ", " 20 0 2 ", 1)) // the second thread lives
 	refresh := func(after time.Duration) {
 		t.Helper()
 		if err := m.refresh(now.Add(after)); err != nil {
@@ -350,9 +350,7 @@ func TestAMachineEndsWithItsLastThread(t *testing.T) {
 	if len(*freed) != 0 || m.all[1] == nil || !m.all[1].ended.IsZero() {
 		t.Fatalf("freed %v", *freed)
 	}
-	if err := os.Remove(filepath.Join(proc, "70", "task", "75")); err != nil {
-		t.Fatal(err)
-	}
+	write(first)
 	before := m.kernel.spent()
 	refresh(time.Hour)
 	refresh(time.Hour + 2*lasting)

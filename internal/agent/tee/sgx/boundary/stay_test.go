@@ -134,3 +134,41 @@ func TestAFileIsProbedOnceWhenItsInodeIsNotKnown(t *testing.T) {
 	}
 	grown(t, before, scrape(t, b), ofApp("sdk-inode", n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2], "app_ocall_wait": n[3]}))
 }
+
+// A process ends with its last thread. Its first thread can end before, and then its directory in /proc has no program and no mappings.
+func TestAProcessWhoseFirstThreadHasEndedIsCounted(t *testing.T) {
+	b := start(t, modeOn, 0)
+	path := sdkApp(t, "sdk-leave")
+	app := ready(t, b, path)
+	late := run(t, path)
+	late.do(t, "leave 0 0 1\necall 0 0 1") // before the first look
+	for _, p := range []*target{app, late} {
+		p.do(t, "leave 0 0 1\necall 1 0 1")
+		err := eventually(func() bool {
+			stat, err := b.processes.Host.Of(uint32(p.Process.Pid)).Stat()
+			return err == nil && stat.State == "Z"
+		})
+		if err != nil {
+			t.Fatal("the first thread runs")
+		}
+		look(t, b)
+		p.do(t, "ecall 1 0 1")
+		look(t, b)
+	}
+	known := b.processes.Known(uint32(app.Process.Pid))
+	for i, p := range []*target{app, late} {
+		before := scrape(t, b)
+		n := numbers(t, p.do(t, "ecall 40 3 1"))
+		grown(t, before, scrape(t, b), ofApp("sdk-leave", n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2], "app_ocall_wait": n[3]}))
+		look(t, b)
+		if now := b.processes.Known(uint32(p.Process.Pid)); now == nil || i == 0 && now != known {
+			t.Errorf("process %d is known as %v", i, now)
+		}
+	}
+	if app.in.Close() != nil || app.Wait() != nil {
+		t.Error("the program did not end well")
+	}
+	if look(t, b); b.processes.Known(uint32(app.Process.Pid)) != nil {
+		t.Error("the process is known after its last thread")
+	}
+}

@@ -70,6 +70,9 @@ func (o ocallTables) find() error {
 			err = errors.Join(err, o.functions.remove("tables", key))
 			continue
 		}
+		if p.Ended { // the table may be that of the program which the process runs now
+			continue
+		}
 		// An enclave has one table. A program with more than maxTables passes arbitrary addresses.
 		table := located{key: key, process: p, err: errTables}
 		tables := o.functions.state(p).tables

@@ -72,7 +72,7 @@ func readCounters(t liveThread, l layout) (r reading, err error) {
 	if r.from, err = sinceBoot(); err != nil {
 		return r, err
 	}
-	n, err := unix.ProcessVMReadv(int(t.TGID), local, remote, 0)
+	n, err := unix.ProcessVMReadv(int(t.TID), local, remote, 0)
 	if err != nil {
 		return r, err
 	}

@@ -38,29 +38,48 @@ func New(proc, cgroups string, reads *reader.Pool) Processes {
 // Of returns one process.
 func (h Processes) Of(tgid uint32) hostfs.Process { return h.Proc.Process(int(tgid)) }
 
+// living returns a process, or one of its threads if the first has ended.
+func (h Processes) living(tgid uint32) hostfs.Process { return h.Proc.Living(int(tgid)) }
+
+// Runs reports whether a process exists. It reads no file that the process can block.
+func (h Processes) Runs(tgid uint32) bool {
+	stat, err := h.Of(tgid).Thread(int(tgid)).Stat()
+	return err == nil && !stat.Ended()
+}
+
 // Program identifies the program that a process runs now. The start time differs for another process with the
-// same ID. The executable differs for another program of the same process.
+// same ID. The executable differs for another program of the same process, and the stack for another execution of it: the
+// kernel chooses at random where the stack begins.
 type Program struct {
 	Start time.Duration // since the machine started
 	Exe   hostfs.FileID
+	Stack uint64 // 0 if it may not be read
 }
+
+// Same reports whether p is the same process with the same program as other. It may have executed this program again.
+func (p Program) Same(other Program) bool { return p.Start == other.Start && p.Exe == other.Exe }
 
 // ErrEnded means that a process has ended.
 var ErrEnded = errors.New("the process has ended")
 
 // Program returns what a process runs, or ErrEnded. Another error means that the process does not answer.
 func (h Processes) Program(tgid uint32) (Program, error) {
-	process := h.Of(tgid)
-	stat, err := process.Stat()
-	if err != nil || stat.Ended() {
+	first, err := h.Of(tgid).Thread(int(tgid)).Stat()
+	if err != nil || first.Ended() {
 		return Program{}, ErrEnded
+	}
+	process, stat := h.living(tgid), first
+	if process != h.Of(tgid) {
+		if stat, err = process.Stat(); err != nil {
+			return Program{}, ErrEnded
+		}
 	}
 	return reader.Of(h.Reads, int(tgid), func() (Program, error) {
 		exe, err := process.ExecutableFile()
 		if err != nil {
 			return Program{}, ErrEnded // or a kernel thread
 		}
-		return Program{stat.Started, exe.FileID}, nil
+		return Program{first.Started, exe.FileID, stat.Stack}, nil
 	})
 }
 
@@ -94,7 +113,7 @@ func (h Processes) Matching(rules []watch.Rule, tgid uint32) []string {
 // Mappings returns the files that a process has mapped.
 func (h Processes) Mappings(tgid uint32) ([]hostfs.Mapping, error) {
 	return reader.Of(h.Reads, int(tgid), func() (all []hostfs.Mapping, err error) {
-		err = h.Of(tgid).Mappings(func(m hostfs.Mapping) {
+		err = h.living(tgid).Mappings(func(m hostfs.Mapping) {
 			if m.IsFile() {
 				m.Path = bytes.Clone(m.Path) // it is valid only during this call
 				all = append(all, m)
@@ -107,7 +126,7 @@ func (h Processes) Mappings(tgid uint32) ([]hostfs.Mapping, error) {
 // VDSO returns the address of the kernel's vDSO in a process.
 func (h Processes) VDSO(tgid uint32) (uint64, error) {
 	return reader.Of(h.Reads, int(tgid), func() (uint64, error) {
-		start, _, err := h.Of(tgid).VDSO()
+		start, _, err := h.living(tgid).VDSO()
 		return start, err
 	})
 }

@@ -114,7 +114,7 @@ func (h Processes) identify(fd int, found located, mapped hostfs.FileID) (hostfs
 // locate returns a descriptor of the file that a path names in a process. The descriptor cannot be read, and nothing is
 // opened. The executable is located through its link in /proc, so that it may have been moved or deleted.
 func (h Processes) locate(tgid uint32, path string) (fd int, err error) {
-	process := h.Of(tgid)
+	process := h.living(tgid)
 	if exe, err := process.Executable(); err == nil && exe == path {
 		return locateAt(unix.AT_FDCWD, process.Path("exe"), 0)
 	}
@@ -215,7 +215,7 @@ func (h Processes) onOwnRoot(device uint64) bool {
 // sameUserNamespace reports whether a process is in the user namespace of this one. In others every user can mount.
 func (h Processes) sameUserNamespace(tgid uint32) bool {
 	own, err1 := h.Proc.Self().Link("ns/user")
-	its, err2 := h.Of(tgid).Link("ns/user")
+	its, err2 := h.living(tgid).Link("ns/user")
 	return err1 == nil && err2 == nil && own == its
 }
 
@@ -262,7 +262,7 @@ func (r *FileReader) ReadAt(into []byte, offset int64) (int, error) {
 func (h Processes) Answers(tgid uint32) error {
 	const nowhere = 1<<47 - 4096 // the last page of the address space
 	_, err := reader.Of(h.Reads, int(tgid), func() (struct{}, error) {
-		memory, err := unix.Open(h.Of(tgid).Path("mem"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		memory, err := unix.Open(h.living(tgid).Path("mem"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return struct{}{}, nil //nolint:nilerr // it has ended, or may not be read
 		}

@@ -3,7 +3,8 @@
  * COMMAND NUMBER OCALLS THREADS. `ecall` makes NUMBER ECALLs in each thread, `paced` does so with pauses,
  * `number` calls a different function each time, `nested` makes an ECALL with two OCALLs in each OCALL of the third
  * function, and only even ECALLs otherwise, `deep` does so in each of the ECALLs too, five times, `switchless` makes switchless ECALLs, `worker` makes NUMBER OCALLs
- * as a worker of switchless calls does, and `slow` makes OCALLs of 3 ms. `confined` does as `slow`, after it has filtered its system calls. `fork` runs in a child, `exec` in a new image of this program. Each answer has the application's
+ * as a worker of switchless calls does, and `slow` makes OCALLs of 3 ms. `confined` does as `slow`, after it has filtered its system calls.
+ * `leave` ends the first thread and serves in another one. `fork` runs in a child, `exec` in a new image of this program. Each answer has the application's
  * own counts. That of `slow` also has the nanoseconds in and around all ECALLs, and in and around all OCALLs. */
 #include <pthread.h>
 #include <stdio.h>
@@ -171,26 +172,25 @@ static int confine(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
-int main(int argc, char **argv)
-{
-	char command[16], line[256], *self = argv[0];
-	int threads;
+static char *self;
 
-	if (argc > 1) { /* executed again */
-		sscanf(argv[1], "%ld %ld %d", &number, &ocalls, &threads);
-		call = sgx_ecall;
-		run(threads);
-	}
+/* Serves the commands that are left. */
+static void *serve(void *last)
+{
+	char command[16], line[256];
+	int threads;
+	pthread_t other;
+
 	while (fgets(line, sizeof(line), stdin)) {
 		if (sscanf(line, "%15s %ld %ld %d", command, &number, &ocalls, &threads) != 4)
-			return 1;
+			_exit(1);
 		call = strcmp(command, "switchless") ? sgx_ecall : sgx_ecall_switchless;
 		nested = !strcmp(command, "nested") ? 1 : !strcmp(command, "deep") ? 5 : 0;
 		numbered = !strcmp(command, "number");
 		paced = !strcmp(command, "paced");
 		urts_timed = !strcmp(command, "slow") || !strcmp(command, "confined");
 		if (!strcmp(command, "confined") && confine())
-			return 2;
+			_exit(2);
 		if (!strcmp(command, "worker")) {
 			while (number-- > 0)
 				process_switchless_call(1);
@@ -204,9 +204,28 @@ int main(int argc, char **argv)
 				_exit(0);
 			}
 			wait(NULL);
+		} else if (!strcmp(command, "leave")) {
+			pthread_create(&other, NULL, serve, self);
+			pthread_exit(NULL);
 		} else {
 			run(threads);
 		}
 	}
+	if (last)
+		_exit(0);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int threads;
+
+	self = argv[0];
+	if (argc > 1) { /* executed again */
+		sscanf(argv[1], "%ld %ld %d", &number, &ocalls, &threads);
+		call = sgx_ecall;
+		run(threads);
+	}
+	serve(NULL);
 	return 0;
 }
