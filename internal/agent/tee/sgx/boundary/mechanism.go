@@ -59,6 +59,7 @@ func (b *Backend) tick() error {
 		return nil
 	}
 	now := b.now()
+	b.processes.BeginPass()
 	var errs []error
 	if now.Sub(b.scanned) >= scanEvery {
 		b.scanned = now
@@ -77,6 +78,7 @@ func (b *Backend) tick() error {
 // readAll reads all counters.
 func (b *Backend) readAll(now time.Time) error {
 	b.read = now
+	b.processes.BeginPass()
 	return b.mechanisms.each(mechanism.Read)
 }
 

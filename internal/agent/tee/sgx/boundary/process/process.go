@@ -72,12 +72,13 @@ type Table struct {
 
 	Places *tenant.Quota
 	groups *attribution.Groups[*Process, count.Counts]
+	absent map[uint32]bool // what this pass has found of processes that are not known: whether they run
 }
 
 // NewTable returns a table without processes. It limits the number of named workloads.
 func NewTable(from host.Processes, workloads int, now func() time.Time) *Table {
 	none := attribution.Hooks[*Process, count.Counts]{}
-	return &Table{Host: from, Now: now, Places: tenant.NewQuota(maxProcesses), groups: attribution.New(nil, workloads, none)}
+	return &Table{Host: from, Now: now, Places: tenant.NewQuota(maxProcesses), groups: attribution.New(nil, workloads, none), absent: map[uint32]bool{}}
 }
 
 // Workloads returns the workloads of all processes, with their counts.
@@ -103,17 +104,26 @@ func (t *Table) Owner(p *Process) *count.Workload {
 	return p.Workload
 }
 
-// Get returns a process, and looks at it if it is new. It returns nil if the process has ended.
+// BeginPass begins a pass over the counters of processes. In a pass each process that is not known is looked up once, however many
+// counters it has.
+func (t *Table) BeginPass() { clear(t.absent) }
+
+// Get returns a process, and looks at it if it is new. It returns nil if the process has ended, does not answer or gets no place.
 func (t *Table) Get(tgid uint32) *Process {
 	if p := t.groups.Get(tgid); p != nil {
 		return p
 	}
+	if _, looked := t.absent[tgid]; looked {
+		return nil
+	}
 	program, err := t.Host.Program(tgid)
 	if err != nil {
+		t.absent[tgid] = t.Host.Runs(tgid)
 		return nil
 	}
 	owner := t.Host.Reads.Tenant(int(tgid))
 	if t.Places.Take(owner) != nil {
+		t.absent[tgid] = true
 		return nil
 	}
 	return t.Add(tgid, t.Host.Identify(tgid), Process{program: program, owner: owner, placed: true})
@@ -129,8 +139,14 @@ func (t *Table) Add(tgid uint32, id workload.Identity, p Process) *Process {
 
 // Runs reports whether a process exists, known or not. It reads no file that the process can block.
 func (t *Table) Runs(tgid uint32) bool {
-	stat, err := t.Host.Of(tgid).Stat()
-	return err == nil && !stat.Ended()
+	if runs, looked := t.absent[tgid]; looked {
+		return runs
+	}
+	runs := t.Host.Runs(tgid)
+	if t.Known(tgid) == nil {
+		t.absent[tgid] = runs
+	}
+	return runs
 }
 
 // MarkEnded marks the processes that have ended or run another program. A process whose calls wait for the end of
@@ -138,7 +154,7 @@ func (t *Table) Runs(tgid uint32) bool {
 func (t *Table) MarkEnded() {
 	for p := range t.All() {
 		program, err := t.Host.Program(p.TGID)
-		other := err == nil && program != p.program
+		other := err == nil && !program.Same(p.program)
 		p.Ended = (other || errors.Is(err, host.ErrEnded)) && !p.inWindow()
 	}
 }
