@@ -39,6 +39,11 @@ func TestReturnsAreNotProbedWhereThatBreaksPrograms(t *testing.T) {
 		{plain, "6.12.13", without, false}, // of another architecture or configuration: no call
 		{plain, "6.12.14", with, false},
 		{plain, "6.12.117+deb12-amd64", with, false},
+		{plain, "6.12.9+bpo-amd64", with, true}, // linux-image-6.12.9+bpo-amd64, 6.12.12 and 6.12.22 of Debian
+		{plain, "6.12.12+bpo-amd64", with, true},
+		{plain, "6.12.12-amd64", with, true},
+		{plain, "6.12.22+bpo-amd64", with, false},
+		{plain, "6.12.0-55.9.1.el10_0.x86_64", with, true}, // it may have the correction, but its name does not say so
 		{plain, "6.13.0", with, true},
 		{plain, "6.13.2", with, true},
 		{plain, "6.13.3", with, false},
