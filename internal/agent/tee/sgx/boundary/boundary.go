@@ -8,6 +8,7 @@ package boundary
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -84,6 +85,9 @@ const (
 	readEvery = 500 * time.Millisecond // reads the counters of threads and finds those that ended
 	scanEvery = 2 * time.Second        // looks at processes that are new or changed
 	listEvery = 2 * time.Minute        // lists all processes, in case that an event was missed
+	// readPatience is how long a step or a scrape waits for reads of processes. A usual one takes 50 us. The results of others are used
+	// when they arrive.
+	readPatience = 100 * time.Millisecond
 )
 
 // Backend implements tee.Backend. It is also a service: Init loads the programs, Run finds processes and
@@ -105,6 +109,8 @@ type Backend struct {
 	object     *bpf.Object
 	losses     []uint64
 	processes  *process.Table
+	ahead      *host.Ahead   // has a lock of its own
+	patience   time.Duration // with which reads are waited for
 	files      *window.Files
 	mechanisms mechanisms
 	functions  *functions.Functions
@@ -116,13 +122,19 @@ type Backend struct {
 	read       time.Time
 	scanned    time.Time
 	listed     time.Time
-	unread     []uint32 // processes that the next scan reads
+	unread     []uint32           // processes that this scan looks at
+	found      map[uint32]finding // of the last scan, by process
+	scans      bool               // a scan waits for what was asked
+	reads      bool               // a read of the counters does
 }
 
 // New returns a backend. Init loads its programs. The prefix of probes is a label value, which dashboards and rules of
 // users select, so it is not the name of the package.
 func New(o Options) *Backend {
-	b := &Backend{opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now}
+	b := &Backend{
+		opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now,
+		patience: readPatience, ahead: host.NewAhead(hostOf(o)),
+	}
 	b.Crossings = Crossings{b}
 	return b
 }
@@ -141,7 +153,9 @@ func (b *Backend) Init(context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.processes = process.NewTable(hostOf(b.opts), b.opts.MaxWorkloads, func() time.Time { return b.now() })
+	from := hostOf(b.opts)
+	from.Ahead = b.ahead
+	b.processes = process.NewTable(from, b.opts.MaxWorkloads, func() time.Time { return b.now() })
 	if err := b.load(); err != nil {
 		b.opts.Log.Warn("the enclave boundary is not traced", "reason", err)
 	}
@@ -176,6 +190,7 @@ func (b *Backend) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(b.wait()):
+		case <-b.ahead.Arrived: // after those that were waited for
 		}
 	}
 }
@@ -204,6 +219,10 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		emit(b.families.Cost.Value(b.opts.CostLow.Seconds(), "low"))
 		emit(b.families.Cost.Value(b.opts.CostHigh.Seconds(), "high"))
 	}
+	if b.opts.Mode == modeOff {
+		return nil
+	}
+	asked := refresh(b)
 	if earlier := lockOr(&b.mu, &b.emitted, scrapeWaits); earlier != nil {
 		return earlier.again(emit)
 	}
@@ -211,7 +230,16 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	if b.object == nil {
 		return nil
 	}
-	all := emitted{at: time.Now(), err: b.readAll(b.now())}
+	all := emitted{at: time.Now(), err: errors.Join(asked, b.readAll(b.now()))}
+	if b.processes.Waiting() { // processes that nobody has looked at yet
+		b.mu.Unlock()
+		settle(b)
+		b.mu.Lock()
+		if b.object == nil {
+			return nil
+		}
+		all.err = errors.Join(all.err, b.readAll(b.now()))
+	}
 	b.estimate()
 	b.emit(func(m prometheus.Metric) { all.samples = append(all.samples, m) })
 	b.emitted.Store(&all)
@@ -232,11 +260,11 @@ func (e *emitted) again(emit func(prometheus.Metric)) error {
 	return e.err
 }
 
-// Scans may wait for seconds for the files of processes that make themselves slow to read. A scrape waits for a scan, as long as a
-// usual one takes on an overloaded machine. After that it repeats the counts of an earlier scrape, so that such a process
-// delays no other figure. It does not repeat old counts: they would look like those of a machine where nothing happens.
+// A step that attaches or detaches probes waits for the kernel, which may take seconds on an overloaded machine. A scrape waits for
+// it as long as a usual one takes there. After that it repeats the counts of an earlier scrape. It does not repeat old counts: they
+// would look like those of a machine where nothing happens.
 const (
-	scrapeWaits  = 2 * time.Second  // for a scan
+	scrapeWaits  = 2 * time.Second  // for a step
 	scrapeRepeat = 10 * time.Second // the age of counts that are not repeated any more
 )
 

@@ -20,12 +20,16 @@ type Crossings struct{ backend *Backend }
 func (c Crossings) Of(pids []int) (*crossing.Report, error) {
 	b := c.backend
 	r := &crossing.Report{Threads: map[crossing.Thread]crossing.Counts{}}
+	if b.opts.Mode == modeOff {
+		return r, nil
+	}
+	asked := refresh(b)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.object == nil || b.idle() {
 		return r, nil
 	}
-	errs := []error{b.readAll(b.now())} // as of now, also what is in the memory of processes
+	errs := []error{asked, b.readAll(b.now())} // as of now, also what is in the memory of processes
 	known, ofGramine, by := map[uint32]bool{}, map[uint32]bool{}, map[uint32]*crossing.Counter{}
 	for _, pid := range pids {
 		p := b.processes.Known(uint32(pid))

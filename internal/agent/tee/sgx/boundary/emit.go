@@ -35,7 +35,7 @@ func (b *Backend) emit(emit func(prometheus.Metric)) {
 		emit(b.families.Refused.Value(float64(q.Refused), what))
 	}
 	if b.search != nil {
-		emit(b.families.Refused.Value(float64(b.search.Places.Refused), "enclu_files"))
+		emit(b.families.Refused.Value(float64(b.search.Refused()), "enclu_files"))
 	}
 	if b.files.Len() > 0 { // without a file the programs are loaded and do nothing
 		b.probes.Emit(b.object, b.interrupts.Status(), emit)

@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
@@ -23,7 +24,9 @@ type measuring map[uint32]bool
 
 func (m measuring) Measures(p *process.Process) bool { return m[p.TGID] }
 
-func (measuring) Probe(*window.File) error       { return nil }
+func (measuring) Examine(*executable.Program, string) (func(*window.File) error, error) {
+	return nil, nil
+}
 func (measuring) Observe(*process.Process) error { return nil }
 func (measuring) Tick() error                    { return nil }
 func (measuring) Read() error                    { return nil }

@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/breakpoint"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/interrupts"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
@@ -55,7 +56,7 @@ func (b *Backend) load() (err error) {
 	if b.processes.Host.Inode, err = inodes(o); err != nil {
 		return err
 	}
-	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Safe: b.safe, Log: b.opts.Log})
+	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Safe: func(f *window.File) error { return safe(b, f) }, Log: b.opts.Log})
 	if err := b.loadRuntimes(o, timing); err != nil {
 		return err
 	}
@@ -163,17 +164,30 @@ func (b *Backend) enclu() breakpoint.Find {
 	return find
 }
 
-// safe returns an error if a known process that maps a file does not answer.
-func (b *Backend) safe(file *window.File) error {
+// safe returns an error if a known process that maps a file does not answer, or has not yet. The answers are taken together: each is
+// good for one attachment.
+func safe(b *Backend, file *window.File) error {
+	type answer = struct{}
+	const what = "answers"
+	asks := func(p *process.Process) func() (answer, error) {
+		from, tgid := b.processes.Host, p.TGID
+		return func() (answer, error) { return answer{}, from.Answers(tgid) }
+	}
+	ready := true
 	for p := range b.processes.All() {
-		if !p.Files[file] {
-			continue
-		}
-		if err := b.processes.Host.Answers(p.TGID); err != nil {
-			return err
+		ready = (!p.Files[file] || process.Ready(b.processes, p, what, asks(p))) && ready
+	}
+	if !ready {
+		return host.ErrLater
+	}
+	var errs []error
+	for p := range b.processes.All() {
+		if p.Files[file] {
+			_, err := process.Later(b.processes, p, what, asks(p))
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // budget is the limit of the cost of all files, in hits a second. 0 means no limit.

@@ -5,11 +5,14 @@ package boundary
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -19,8 +22,9 @@ import (
 
 // mechanism is one method to count crossings of the enclave boundary.
 type mechanism interface {
-	// Probe sets the probes in a file of a runtime. It is called once for each file.
-	Probe(*window.File) error
+	// Examine finds what must be probed in a file of a runtime, and returns what sets the probes, or nil. It is called while no
+	// lock is held, and uses nothing but the file.
+	Examine(p *executable.Program, runtime string) (func(*window.File) error, error)
 	// Observe is called with each process in each scan.
 	Observe(*process.Process) error
 	// Tick does work that cannot wait for the next Read.
@@ -52,27 +56,107 @@ func (all mechanisms) measure(p *process.Process) bool {
 	return slices.ContainsFunc(all, func(m mechanism) bool { return m.Measures(p) })
 }
 
+// tick does what is due. Processes are read between its steps, while the lock is not held.
 func (b *Backend) tick() error {
+	errs := []error{b.begin()}
+	const rounds = 32 // a new process needs about six
+	for round := range rounds {
+		arrived := b.ahead.Run(patience(b))
+		if len(arrived) == 0 && round > 0 {
+			break
+		}
+		errs = append(errs, b.goOn(arrived))
+	}
+	return errors.Join(errs...)
+}
+
+// patience is how long a tick waits for reads: not longer than until a window opens or closes.
+func patience(b *Backend) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.object == nil {
+		return 0
+	}
+	now := b.now()
+	return max(0, b.files.Windows(now.Add(b.patience)).Sub(now))
+}
+
+// begin does what needs no read, and asks for the reads that are due.
+func (b *Backend) begin() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.object == nil {
 		return nil
 	}
 	now := b.now()
+	var errs []error
+	if now.Sub(b.scanned) >= scanEvery && !b.scans {
+		b.scanned, b.scans = now, true
+		errs = append(errs, b.list())
+		b.processes.Check()
+		detect(b)
+	}
+	if b.idle() {
+		return errors.Join(errs...)
+	}
+	b.processes.BeginPass()
+	errs = append(errs, b.files.Step(), b.mechanisms.each(mechanism.Tick))
+	if now.Sub(b.read) >= readEvery {
+		errs = append(errs, b.gramine.Ask())
+		b.reads = true
+	}
+	return errors.Join(errs...)
+}
+
+// goOn uses the results that have arrived.
+func (b *Backend) goOn(arrived map[uint32]bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.object == nil {
+		return nil
+	}
 	b.processes.BeginPass()
 	var errs []error
-	if now.Sub(b.scanned) >= scanEvery {
-		b.scanned = now
-		errs = append(errs, b.scan())
+	if b.scans {
+		if found, ok := detected(b); ok {
+			b.scans, b.found = false, found
+			errs = append(errs, b.scan())
+		}
+	}
+	for tgid := range arrived {
+		errs = append(errs, b.look(tgid))
 	}
 	if b.idle() {
 		return errors.Join(errs...)
 	}
 	errs = append(errs, b.files.Step(), b.mechanisms.each(mechanism.Tick))
-	if now.Sub(b.read) >= readEvery {
-		errs = append(errs, b.readAll(now))
+	if b.reads {
+		errs = append(errs, b.readAll(b.now()))
+		b.reads = b.processes.Waiting()
 	}
 	return errors.Join(errs...)
+}
+
+// refresh reads the memory of processes whose counters are there, so that the next readAll is as of now.
+func refresh(b *Backend) error {
+	if !b.mu.TryLock() { // something else reads, or waits for the kernel
+		return nil
+	}
+	if b.object == nil {
+		b.mu.Unlock()
+		return nil
+	}
+	err := b.gramine.Ask()
+	b.mu.Unlock()
+	settle(b)
+	return err
+}
+
+// settle waits for the reads that were asked for. The next tick uses the results.
+func settle(b *Backend) {
+	for tgid := range b.ahead.Run(b.patience) {
+		b.ahead.Arrive(tgid)
+	}
 }
 
 // readAll reads all counters.
@@ -82,11 +166,38 @@ func (b *Backend) readAll(now time.Time) error {
 	return b.mechanisms.each(mechanism.Read)
 }
 
+// finding is what the detector says of a process.
+type finding struct {
+	enclave bool
+	runtime teelabel.Runtime
+}
+
+// detecting is the key of the detector's answers.
+var detecting = host.Key{What: "detector"}
+
+// detect asks the detector about the listed processes. It reads those that are new.
+func detect(b *Backend) {
+	tgids, detector := slices.Clone(b.unread), b.opts.Detector
+	b.ahead.Ask(detecting, func() (any, error) {
+		found := make(map[uint32]finding, len(tgids))
+		for _, tgid := range tgids {
+			kind, runtime := detector.Workload([]uint32{tgid})
+			if f := (finding{kind == teelabel.SGX, runtime}); f != (finding{}) {
+				found[tgid] = f
+			}
+		}
+		return found, nil
+	})
+}
+
+func detected(b *Backend) (map[uint32]finding, bool) {
+	value, _, ok := b.ahead.Take(detecting)
+	found, _ := value.(map[uint32]finding)
+	return found, ok
+}
+
 // scan finds processes with an enclave, probes their files, and forgets those that ended.
 func (b *Backend) scan() error {
-	if err := b.list(); err != nil {
-		return err
-	}
 	b.processes.MarkEnded()
 	errs := []error{
 		b.mechanisms.each(mechanism.Tick), b.mechanisms.each(mechanism.Read),
@@ -95,15 +206,13 @@ func (b *Backend) scan() error {
 		}),
 	}
 	b.processes.Promote()
-	const most = 2 // a program can make itself slow to read: up to a second
-	limit := b.files.Len() + most
-	for len(b.unread) > 0 && b.files.Len() < limit { // the next scan reads the others
-		errs = append(errs, b.look(b.unread[0]))
-		b.unread = b.unread[1:]
+	for _, tgid := range b.unread {
+		errs = append(errs, b.look(tgid))
 	}
+	b.unread = nil
 	b.estimate()
 	// The mechanisms count what is left, so it is removed before.
-	return errors.Join(append(errs, b.Crossings.tidy(), b.mechanisms.each(mechanism.Tidy), b.sweep())...)
+	return errors.Join(append(errs, b.Crossings.tidy(), b.mechanisms.each(mechanism.Tidy), sweep(b))...)
 }
 
 // list sets the processes that this scan reads: those that are known, those that the detector names, those that the last
@@ -113,7 +222,7 @@ func (b *Backend) list() error {
 	for p := range b.processes.All() {
 		tgids = append(tgids, p.TGID)
 	}
-	tgids = append(tgids, b.unread...)
+	tgids = slices.AppendSeq(tgids, maps.Keys(b.found)) // some are not known yet
 	if now := b.now(); !complete || now.Sub(b.listed) >= listEvery {
 		pids, err := b.processes.Host.Proc.Processes()
 		if err != nil {
@@ -137,79 +246,100 @@ func (b *Backend) list() error {
 
 // look examines one process of the machine.
 func (b *Backend) look(tgid uint32) error {
-	kind, runtime := b.opts.Detector.Workload([]uint32{tgid})
-	enclave := kind == teelabel.SGX
-	if runtime == "" && !enclave || runtime == teelabel.GramineDirect {
+	is := b.found[tgid]
+	if is == (finding{}) || is.runtime == teelabel.GramineDirect {
 		return nil
 	}
 	p := b.processes.Get(tgid)
 	if p == nil {
 		return nil
 	}
-	p.Enclave = enclave
-	if p.Runtime != runtime {
-		p.Runtime, p.Unopened = runtime, true
+	p.Enclave = is.enclave
+	if p.Runtime != is.runtime {
+		p.Runtime, p.Unopened = is.runtime, true
 	}
 	if p.Unopened {
 		p.Unopened = !b.openFiles(p)
 	}
+	matches := matching(b, p)
 	if !p.Watched && len(b.opts.Watch) > 0 { // checked in each scan, because the name of the process can change
-		p.Watched = b.processes.Host.Matches(b.opts.Watch, tgid)
+		p.Watched = len(matches(b.opts.Watch)) > 0
 	}
-	b.Demands.follow(p, func(rules []watch.Rule) []string { return b.processes.Host.Matching(rules, tgid) })
+	b.Demands.follow(p, matches)
 	return b.mechanisms.each(func(m mechanism) error { return m.Observe(p) })
 }
 
+// matching returns a function that returns the texts of the rules that name a process. There are none before it is read, which is asked
+// for at most once.
+func matching(b *Backend, p *process.Process) func([]watch.Rule) []string {
+	from, tgid := b.processes.Host, p.TGID
+	look := sync.OnceValues(func() (watch.Process, error) {
+		return process.Later(b.processes, p, "rules", func() (watch.Process, error) { return from.Described(tgid) })
+	})
+	return func(rules []watch.Rule) []string {
+		is, err := look()
+		if err != nil {
+			return nil
+		}
+		return watch.Matching(rules, is)
+	}
+}
+
 // openFiles probes the files of a process that have functions of its runtime. It returns false if the process did not
-// answer. The next scan tries again.
+// answer, or has not yet. It is tried again when its answer arrives, and by the next scan.
 func (b *Backend) openFiles(p *process.Process) (answered bool) {
-	from := b.processes.Host
-	maps, err := from.Mappings(p.TGID)
+	from, tgid, runtime := b.processes.Host, p.TGID, p.Runtime
+	read := readFiles{runtime: runtime, mechanisms: b.mechanisms, known: b.files.Has}
+	files, err := process.Later(b.processes, p, filesOf{runtime}, func() (readings, error) { return read.of(from, tgid) })
 	if err != nil {
 		return !reader.Unanswered(err) // it has ended
 	}
 	answered = true
-	exe, _ := from.Of(p.TGID).Executable() // as named in its mappings
-	looked := map[string]bool{}
-	for _, m := range maps {
-		mapped := string(m.Path)
-		runtime := functions.InFile(p.Runtime, mapped, mapped == exe)
-		if runtime == "" || looked[mapped] {
-			continue
-		}
-		looked[mapped] = true
-		file, isNew, err := b.files.Open(from, p.TGID, m, runtime)
-		if err != nil {
-			if reader.Unanswered(err) {
-				answered = false
-				continue
-			}
-			b.opts.Log.Info("a file is not probed", "file", mapped, "pid", p.TGID, "reason", err)
-			continue
-		}
-		p.Files[file] = true
-		if !isNew {
-			continue
-		}
-		err = b.mechanisms.each(func(m mechanism) error { return m.Probe(file) })
-		if reader.Unanswered(err) && !errors.Is(err, window.ErrUnsafe) { // a file that only waits is attached later
+	for _, f := range files {
+		switch err := take(b, p, f); {
+		case err == nil:
+		case reader.Unanswered(err):
 			answered = false
-			delete(p.Files, file)
-			if err := b.files.Drop(file); err != nil {
-				b.opts.Log.Warn("dropping a file", "file", mapped, "error", err)
-			}
-			continue
-		}
-		if err != nil {
-			file.Reason = bpf.Reason(err)
-			b.opts.Log.Info("not all of a file is probed", "file", mapped, "reason", err)
+		default:
+			b.opts.Log.Info("a file is not probed", "file", f.path, "pid", p.TGID, "reason", err)
 		}
 	}
 	return answered
 }
 
+// take adds a file that was read to a process, and probes it if it is new.
+func take(b *Backend, p *process.Process, f fileReading) error {
+	if f.err != nil {
+		return f.err
+	}
+	examined := f.probe != nil
+	if !examined && !b.files.Has(f.opened.ID) { // it was dropped meanwhile
+		return errors.Join(reader.ErrStuck, f.opened.Close())
+	}
+	file, isNew, err := b.files.Take(f.opened, f.runtime)
+	if err != nil {
+		return err
+	}
+	p.Files[file] = true
+	if !isNew {
+		return nil
+	}
+	var errs []error
+	for _, probe := range f.probe {
+		errs = append(errs, probe(file))
+	}
+	if err := errors.Join(errs...); err != nil {
+		file.Partly = bpf.Reason(err)
+		if !file.Waits() {
+			file.Reason = file.Partly
+		}
+		b.opts.Log.Info("not all of a file is probed", "file", f.path, "reason", err)
+	}
+	return nil
+}
+
 // sweep drops the files that no process maps.
-func (b *Backend) sweep() error {
+func sweep(b *Backend) error {
 	used := map[*window.File]bool{}
 	for p := range b.processes.All() {
 		for file := range p.Files {

@@ -39,6 +39,9 @@ func TestAProcessThatDidNotAnswerIsCountedLater(t *testing.T) {
 			b := start(t, modeOn, 0)
 			app := run(t, sdkApp(t, "sdk-late"))
 			app.do(t, "ecall 0 0 1") // it is loaded
+			b.processes.Get(uint32(app.Process.Pid))
+			settle(b)
+			b.processes.BeginPass()
 			if b.processes.Get(uint32(app.Process.Pid)) == nil {
 				t.Fatal("the process is not known")
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -36,7 +37,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Find returns the ENCLUs of a process.
+// Find returns the ENCLUs of a process. It is called while no lock is held.
 type Find func(tgid uint32) (Found, error)
 
 // Found are ENCLUs of a process.
@@ -131,8 +132,10 @@ func load(o Options, d door, tidy func()) (*Breakpoints, error) {
 	return b, nil
 }
 
-// Probe does nothing, because files of runtimes have no breakpoint.
-func (b *Breakpoints) Probe(*window.File) error { return nil }
+// Examine finds nothing, because files of runtimes have no breakpoint.
+func (b *Breakpoints) Examine(*executable.Program, string) (func(*window.File) error, error) {
+	return nil, nil
+}
 
 // Tick does nothing, because Read is called often enough.
 func (b *Breakpoints) Tick() error { return nil }
@@ -179,7 +182,8 @@ func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
 			return t, err
 		}
 	}
-	found, err := b.Find(p.TGID)
+	find, tgid := b.Find, p.TGID
+	found, err := process.Later(b.Processes, p, b.name, func() (Found, error) { return find(tgid) })
 	if err == nil && len(found.Addresses) == 0 {
 		err = found.Missing
 	}
@@ -299,7 +303,9 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 				n = *last
 			}
 		} else if p == nil && n.Enters > 0 {
-			p = b.Processes.Get(tgid)
+			if p = b.Processes.Get(tgid); b.Processes.Waits(tgid) {
+				continue
+			}
 		}
 		b.add(p, tgid, n, weight)
 	}

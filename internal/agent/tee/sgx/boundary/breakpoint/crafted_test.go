@@ -138,7 +138,7 @@ func TestASlowFileIsNotReadAgainAndAgain(t *testing.T) {
 	if _, err := s.Find(pid); !errors.Is(err, errSlow) || len(s.files) != 0 {
 		t.Fatalf("%v, and %d files are remembered", err, len(s.files))
 	}
-	if err := s.Places.Take(tenant.Tenant{}); err != nil || s.left > -maxSearch || len(s.debts) != 1 {
+	if err := s.places.Take(tenant.Tenant{}); err != nil || s.left > -maxSearch || len(s.debts) != 1 {
 		t.Fatalf("%v, %d bytes left, debts %v", err, s.left, s.debts)
 	}
 	scans := 0

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,14 +43,15 @@ var errLater = errors.New("the code is searched later")
 // Search finds the ENCLUs of runtimes in the files that processes execute. It reads each file once, and never the memory
 // of a process.
 type Search struct {
-	Places *tenant.Quota // of remembered files
+	from host.Processes
+	now  func() time.Time
 
-	from  host.Processes
-	now   func() time.Time
-	files map[version]*searched
-	left  int64                   // bytes that may be read until the next scan
-	quota int64                   // of a tenant in each scan
-	debts map[tenant.Tenant]int64 // what these have read, less their quotas since
+	mu     sync.Mutex    // protects the fields below. Nothing is read while it is held.
+	places *tenant.Quota // of remembered files
+	files  map[version]*searched
+	left   int64                   // bytes that may be read until the next scan
+	quota  int64                   // of a tenant in each scan
+	debts  map[tenant.Tenant]int64 // what these have read, less their quotas since
 }
 
 // version identifies the content of a file: the time of its last change cannot be set back.
@@ -69,12 +71,25 @@ type searched struct {
 
 // NewSearch returns a search that remembers nothing.
 func NewSearch(from host.Processes, now func() time.Time) *Search {
-	return &Search{Places: tenant.NewQuota(maxFiles), from: from, now: now, files: map[version]*searched{}, left: maxSearch, quota: maxTenant, debts: map[tenant.Tenant]int64{}}
+	return &Search{places: tenant.NewQuota(maxFiles), from: from, now: now, files: map[version]*searched{}, left: maxSearch, quota: maxTenant, debts: map[tenant.Tenant]int64{}}
+}
+
+// Refused returns how many files were not searched because a limit was reached.
+func (s *Search) Refused() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.places.Refused
+}
+
+func (s *Search) exhausted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left <= 0
 }
 
 // Find returns the ENCLUs in all files that a process executes.
 func (s *Search) Find(tgid uint32) (Found, error) {
-	if s.left <= 0 {
+	if s.exhausted() {
 		return Found{}, errLater
 	}
 	maps, err := s.from.Mappings(tgid)
@@ -150,15 +165,52 @@ func (s *Search) file(tgid uint32, m hostfs.Mapping) (*searched, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := s.files[of]
+	known := s.known(of)
 	if known == nil {
-		if known, err = s.search(tgid, f, of); err != nil {
+		found, err := s.search(tgid, f, of)
+		if err != nil {
 			return nil, err
 		}
-		s.files[of] = known
+		known = s.remember(of, found)
 	}
-	known.asked = s.now()
 	return known, known.err
+}
+
+// known returns what was found in a file, or nil.
+func (s *Search) known(of version) *searched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.files[of]
+	if known != nil {
+		known.asked = s.now()
+	}
+	return known
+}
+
+// remember keeps what was found in a file, of which there may have been two searches at once.
+func (s *Search) remember(of version, found *searched) *searched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files[of] != nil {
+		s.places.Give(found.owner)
+	} else {
+		s.files[of] = found
+	}
+	s.files[of].asked = s.now()
+	return s.files[of]
+}
+
+// begin takes a place for a search.
+func (s *Search) begin(owner tenant.Tenant) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left <= 0 || s.debts[owner] >= s.quota {
+		return errLater
+	}
+	if err := s.places.Take(owner); err != nil {
+		return fmt.Errorf("it is not one of the %d files that are searched: %w", maxFiles, err)
+	}
+	return nil
 }
 
 func (s *Search) version(tgid uint32, f *os.File) (version, error) {
@@ -174,11 +226,8 @@ func (s *Search) version(tgid uint32, f *os.File) (version, error) {
 // search searches a file. The search of a large or slow file uses up what later scans may read, and what its tenant may.
 func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) {
 	owner := s.from.Reads.Tenant(int(tgid))
-	if s.left <= 0 || s.debts[owner] >= s.quota {
-		return nil, errLater
-	}
-	if err := s.Places.Take(owner); err != nil {
-		return nil, fmt.Errorf("it is not one of the %d files that are searched: %w", maxFiles, err)
+	if err := s.begin(owner); err != nil {
+		return nil, err
 	}
 	began := s.now()
 	from := &limited{ReaderAt: s.from.Reader(tgid, f), now: s.now}
@@ -197,7 +246,7 @@ func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) 
 	}
 	switch {
 	case ofReading(err):
-		s.Places.Give(owner) // it says nothing of the file
+		s.giveUp(owner)
 		return nil, err
 	case !errors.Is(err, executable.ErrNotELF):
 		found.err = err
@@ -205,8 +254,17 @@ func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) 
 	return found, nil
 }
 
+// giveUp returns the place of a search that says nothing of the file.
+func (s *Search) giveUp(owner tenant.Tenant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places.Give(owner)
+}
+
 // pay records what a search has cost. A second is worth as many bytes as make the pause.
 func (s *Search) pay(owner tenant.Tenant, bytes int64, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	cost := max(bytes+executable.Chunk, int64(took.Seconds()*pause*maxSearch/maxTime.Seconds()))
 	s.left -= cost
 	s.debts[owner] += cost
@@ -246,6 +304,8 @@ func (l *limited) ReadAt(into []byte, offset int64) (int, error) {
 
 // tidy allows the next scan to read, and forgets files that no new process has had for a while.
 func (s *Search) tidy() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.left = min(maxSearch, s.left+maxSearch)
 	for owner, debt := range s.debts {
 		if s.debts[owner] = debt - s.quota; s.debts[owner] <= 0 {
@@ -255,7 +315,7 @@ func (s *Search) tidy() {
 	for of, found := range s.files {
 		if s.now().Sub(found.asked) >= rememberIt {
 			delete(s.files, of)
-			s.Places.Give(found.owner)
+			s.places.Give(found.owner)
 		}
 	}
 }

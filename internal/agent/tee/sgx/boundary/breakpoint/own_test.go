@@ -65,7 +65,7 @@ func TestASearchIsPostponed(t *testing.T) {
 // A process whose files have no place gets no breakpoints, and is not searched again.
 func TestAFileWithoutAPlaceIsAnError(t *testing.T) {
 	s, pid, _ := searching(t)
-	s.Places = tenant.NewQuota(0)
+	s.places = tenant.NewQuota(0)
 	if _, err := s.Find(pid); !errors.Is(err, tenant.ErrFull) || len(s.files) != 0 {
 		t.Errorf("%v with %d files", err, len(s.files))
 	}

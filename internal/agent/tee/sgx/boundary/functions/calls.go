@@ -43,6 +43,9 @@ func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight
 		return false
 	}
 	p := f.Processes.Get(key.TGID)
+	if f.Processes.Waits(key.TGID) {
+		return false
+	}
 	if p != nil && s.role == roleSDKECall && s.file.File != ending && !f.state(p).looked && !p.Ended &&
 		f.Processes.Now().Sub(p.Since) < process.NameWait {
 		return false // its names are not known yet

@@ -14,6 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // maxSites is the limit of probed sites in all files together.
@@ -47,22 +48,54 @@ func (f *Functions) of(of *window.File) *file {
 	return known
 }
 
-// probe finds the runtime's functions in the file and makes sites of them.
-func (f *file) probe() error {
-	spots, worker, err := f.runtime.find(f.Program)
-	f.worker = worker
-	errs := make([]error, 0, len(spots)+1)
-	for address, s := range spots {
-		errs = append(errs, f.addSite(f.runtime, address, s))
+// findings are the functions of a runtime in a file, and where each is probed.
+type findings struct {
+	spots  map[uint64]spot
+	worker executable.Function
+	points map[uint64]point
+}
+
+// point is where a function is probed, or why it cannot be.
+type point struct {
+	executable.ProbePoint
+	err error
+}
+
+// examine finds the runtime's functions in a file.
+func examine(r *runtime, p *executable.Program) (findings, error) {
+	spots, worker, err := r.find(p)
+	found := findings{spots, worker, map[uint64]point{}}
+	errs := []error{err}
+	for address := range spots {
+		errs = append(errs, found.locate(p, address))
 	}
-	return errors.Join(append(errs, err)...)
+	return found, errors.Join(errs...)
+}
+
+// locate finds where a function is probed. The error means that the file could not be read.
+func (f findings) locate(p *executable.Program, address uint64) error {
+	where, err := p.ProbePoint(address)
+	f.points[address] = point{where, err}
+	if reader.Unanswered(err) {
+		return err
+	}
+	return nil
+}
+
+// probe makes sites of the runtime's functions in the file.
+func (f *file) probe(found findings) error {
+	f.worker = found.worker
+	errs := make([]error, 0, len(found.spots))
+	for address, s := range found.spots {
+		errs = append(errs, f.addSite(f.runtime, found.points[address], s))
+	}
+	return errors.Join(errs...)
 }
 
 // addSite adds a site to the file. Attach attaches its probe.
-func (f *file) addSite(r *runtime, address uint64, s spot) error {
-	where, err := f.Program.ProbePoint(address)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
+func (f *file) addSite(r *runtime, where point, s spot) error {
+	if where.err != nil {
+		return fmt.Errorf("%s: %w", s.name, where.err)
 	}
 	all := f.all
 	if err := all.Places.Take(f.Owner); err != nil {
@@ -151,6 +184,7 @@ func (f *file) Close() error {
 	for where := range f.all.tables.attached {
 		if where.file == f.ID {
 			delete(f.all.tables.attached, where)
+			f.all.tables.known.Delete(where)
 		}
 	}
 	delete(f.all.files, f.File)

@@ -10,12 +10,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
@@ -78,6 +81,9 @@ func (s *state) complete() bool {
 	return len(s.tables) > 0
 }
 
+// Complete reports whether all OCALLs of a process are probed.
+func Complete(f *Functions, p *process.Process) bool { return f.state(p).complete() }
+
 // Shrink reduces the maps that are unused without timing. It must be called before the maps are created.
 func Shrink(o *bpf.Object) error {
 	var errs []error
@@ -93,7 +99,7 @@ func Load(o Options) (*Functions, error) {
 		Options: o, files: map[*window.File]*file{}, sites: map[uint32]*site{},
 		counted: map[callKey]uint64{}, processes: map[uint32]*state{}, Places: tenant.NewQuota(maxSites),
 	}
-	f.tables = ocallTables{functions: f, attached: map[tableOf]error{}}
+	f.tables = ocallTables{functions: f, attached: map[tableOf]error{}, known: &sync.Map{}}
 	var err error
 	if f.call, err = o.UserProbe(o.Object, "call"); err != nil {
 		return nil, err
@@ -133,9 +139,19 @@ func (f *Functions) state(p *process.Process) *state {
 	return s
 }
 
-// Probe probes the functions of a file's runtime.
-func (f *Functions) Probe(of *window.File) error {
-	return errors.Join(f.of(of).probe(), f.Files.Attach(of))
+// Examine finds the functions of a file's runtime. It uses nothing but the file, so that it needs no lock. It returns what probes them.
+func (f *Functions) Examine(p *executable.Program, runtime string) (func(*window.File) error, error) {
+	found, err := examine(runtimes[runtime], p)
+	if reader.Unanswered(err) {
+		return nil, err
+	}
+	return func(of *window.File) error {
+		attached := f.of(of).probe(found)
+		if attach := f.Files.Attach(of); !errors.Is(attach, window.ErrUnsafe) { // else the file waits, and the next step tries again
+			attached = errors.Join(attached, attach)
+		}
+		return errors.Join(attached, err)
+	}, nil
 }
 
 // Observe enables timing for a watched process.

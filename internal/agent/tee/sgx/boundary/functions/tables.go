@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -28,8 +30,20 @@ type located struct {
 	key     tableKey
 	process *process.Process
 	file    *file
-	address uint64 // linked address
-	err     error  // why the position is unknown
+	read    *tableRead
+	err     error // why the position is unknown
+}
+
+// tableRead is what was read of an OCALL table while no lock was held.
+type tableRead struct {
+	*window.Opened
+	address  uint64            // linked address
+	names    map[uint32]string // of ECALLs
+	namesErr error
+	// Of the OCALLs, if they were not known: by the address of their bridges.
+	bridges   map[uint64]string
+	found     findings
+	uncertain error // why others are left out
 }
 
 // examined is what is known of an OCALL table of a process.
@@ -52,6 +66,7 @@ var errTables = errors.New("too many OCALL tables")
 type ocallTables struct {
 	functions *Functions
 	attached  map[tableOf]error // nil if all OCALLs of the table are probed
+	known     *sync.Map         // the keys of attached, for reads without a lock
 }
 
 // again is the time after which a table is examined again if the process did not answer.
@@ -66,6 +81,9 @@ func (o ocallTables) find() error {
 	var all []located
 	for _, key := range found {
 		p := o.functions.Processes.Get(key.TGID)
+		if o.functions.Processes.Waits(key.TGID) {
+			continue
+		}
 		if p == nil {
 			err = errors.Join(err, o.functions.remove("tables", key))
 			continue
@@ -77,17 +95,23 @@ func (o ocallTables) find() error {
 		table := located{key: key, process: p, err: errTables}
 		tables := o.functions.state(p).tables
 		if _, known := tables[key.Address]; known || len(tables) < maxTables {
-			table.file, table.address, table.err = o.locate(key, p)
+			table.file, table.read, table.err = o.locate(key, p)
+		}
+		if host.IsLater(table.err) {
+			continue
 		}
 		if table.err == nil || !reader.Unanswered(table.err) {
-			table.err = errors.Join(table.err, o.nameECalls(table))
+			o.nameECalls(table)
 		}
 		all = append(all, table)
+	}
+	if len(all) == 0 {
+		return err
 	}
 	err = errors.Join(err, o.functions.Read()) // the ECALLs before the OCALLs are probed
 	for _, table := range all {
 		if table.err == nil {
-			table.err = table.file.addTable(table.address)
+			table.err = table.file.addTable(table.read)
 		}
 		o.remember(table)
 	}
@@ -128,100 +152,144 @@ func (o ocallTables) unseen() ([]tableKey, error) {
 }
 
 // locate finds the file that contains the OCALL table at an address in a process.
-func (o ocallTables) locate(key tableKey, p *process.Process) (*file, uint64, error) {
-	maps, err := o.functions.Processes.Host.Mappings(key.TGID)
+func (o ocallTables) locate(key tableKey, p *process.Process) (*file, *tableRead, error) {
+	from := o.functions.Processes.Host
+	read, err := process.Later(o.functions.Processes, p, key, func() (*tableRead, error) { return readTable(from, key, o.known) })
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
+	}
+	of, _, err := o.functions.Files.Take(read.Opened, SDK)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Files[of] = true
+	file := o.functions.of(of)
+	if p.Timed() && o.functions.timer != nil {
+		file.time()
+	}
+	return file, read, nil
+}
+
+// readTable reads the OCALL table at an address in a process. It uses nothing that a lock protects.
+func readTable(from host.Processes, key tableKey, known *sync.Map) (*tableRead, error) {
+	maps, err := from.Mappings(key.TGID)
+	if err != nil {
+		return nil, err
 	}
 	for _, m := range maps {
 		if key.Address < m.Start || key.Address >= m.End {
 			continue
 		}
-		of, _, err := o.functions.Files.Open(o.functions.Processes.Host, key.TGID, m, SDK)
+		of, err := window.Open(from, key.TGID, m)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		address, ok := of.Program.Address(key.Address-m.Start+m.Offset, elf.PF_R)
-		if !ok {
-			return nil, 0, errors.New("the OCALL table is not in the file")
+		t := &tableRead{Opened: of}
+		if err := t.read(key.Address-m.Start+m.Offset, known); err != nil {
+			return nil, errors.Join(err, of.Close())
 		}
-		p.Files[of] = true
-		file := o.functions.of(of)
-		if p.Timed() && o.functions.timer != nil {
-			file.time()
-		}
-		return file, address, nil
+		return t, nil
 	}
-	return nil, 0, errors.New("the OCALL table is in no file")
+	return nil, errors.New("the OCALL table is in no file")
+}
+
+// read reads the table at a position in the file.
+func (t *tableRead) read(offset uint64, known *sync.Map) error {
+	ok := false
+	if t.address, ok = t.Program.Address(offset, elf.PF_R); !ok {
+		return errors.New("the OCALL table is not in the file")
+	}
+	if t.names, t.namesErr = ecallNames(t.Program, t.address); reader.Unanswered(t.namesErr) {
+		return t.namesErr
+	}
+	if _, attached := known.Load(tableOf{t.ID, t.address}); attached {
+		return nil
+	}
+	return t.readOCalls()
+}
+
+// readOCalls finds the OCALLs of the table, with their names, and where they are probed.
+func (t *tableRead) readOCalls() error {
+	var bridges []uint64
+	if bridges, t.uncertain = ocallTable(t.Program, t.address); reader.Unanswered(t.uncertain) {
+		return t.uncertain
+	}
+	t.bridges, t.found = map[uint64]string{}, findings{points: map[uint64]point{}}
+	for i, a := range bridges {
+		if _, twice := t.bridges[a]; a != 0 && !twice {
+			t.bridges[a] = strconv.Itoa(i)
+		}
+	}
+	if len(t.bridges) == 0 {
+		return nil
+	}
+	err := t.Program.Functions(func(fn executable.Function) {
+		if sdk.isWorker(fn) {
+			t.found.worker = fn
+		}
+		if _, ok := t.bridges[fn.Address]; ok && fn.Name != "" {
+			t.bridges[fn.Address] = fn.Name
+		}
+	})
+	for address := range t.bridges {
+		err = errors.Join(err, t.found.locate(t.Program, address))
+	}
+	return err
 }
 
 // nameECalls sets the names of the ECALLs of a process with one table. With several tables it is unknown which
 // one a number belongs to. A program that executes itself has the same table at another address.
-// The error means that the process did not answer.
-func (o ocallTables) nameECalls(t located) error {
+func (o ocallTables) nameECalls(t located) {
 	s := o.functions.state(t.process)
 	if t.err != nil {
 		s.looked, s.named, s.ecalls = true, tableOf{}, nil
-		return nil
+		return
 	}
-	table := tableOf{t.file.ID, t.address}
+	table := tableOf{t.file.ID, t.read.address}
 	if s.looked {
 		if s.named != table {
 			s.named, s.ecalls = tableOf{}, nil
 		}
-		return nil
+		return
 	}
-	names, err := ecallNames(t.file.Program, t.address)
-	if reader.Unanswered(err) {
-		return err
+	if t.read.namesErr != nil {
+		o.functions.Log.Info("ECALLs have numbers instead of names", "file", t.file.Name, "reason", t.read.namesErr)
 	}
-	if err != nil {
-		o.functions.Log.Info("ECALLs have numbers instead of names", "file", t.file.Name, "reason", err)
-	}
-	s.looked, s.named, s.ecalls = true, table, names
-	return nil
+	s.looked, s.named, s.ecalls = true, table, t.read.names
 }
 
 // addTable adds the OCALLs of a table, once for each file and table.
-func (f *file) addTable(address uint64) error {
-	where := tableOf{f.ID, address}
+func (f *file) addTable(t *tableRead) error {
+	where := tableOf{f.ID, t.address}
 	err, known := f.all.tables.attached[where]
-	if !known {
-		if err = f.attachTable(address); !reader.Unanswered(err) {
+	switch {
+	case known:
+	case t.bridges == nil:
+		return errForgotten
+	default:
+		if err = f.attachTable(t); !reader.Unanswered(err) {
 			f.all.tables.attached[where] = err
+			f.all.tables.known.Store(where, true)
 		}
 	}
 	return err
 }
 
-func (f *file) attachTable(address uint64) error {
-	bridges, uncertain := ocallTable(f.Program, address)
-	names := map[uint64]string{}
-	for i, a := range bridges {
-		if _, twice := names[a]; a != 0 && !twice {
-			names[a] = strconv.Itoa(i)
-		}
+// errForgotten means that the OCALLs of a table were known when it was read, and are not any more. It is read again.
+var errForgotten = fmt.Errorf("its file was not probed meanwhile: %w", reader.ErrStuck)
+
+func (f *file) attachTable(t *tableRead) error {
+	if len(t.bridges) == 0 {
+		return t.uncertain
 	}
-	if len(names) == 0 {
-		return uncertain
-	}
-	if err := f.Program.Functions(func(fn executable.Function) {
-		if sdk.isWorker(fn) {
-			f.worker = fn
-		}
-		if _, ok := names[fn.Address]; ok && fn.Name != "" {
-			names[fn.Address] = fn.Name
-		}
-	}); err != nil {
-		return err
-	}
+	f.worker = t.found.worker
 	if len(f.Sites) == 0 {
 		f.runtime, f.Runtime = sdk, SDK
 	}
 	before := len(f.Sites)
-	errs := []error{uncertain}
-	for a, name := range names {
-		errs = append(errs, f.addSite(sdk, a, spot{ocall, rolePlain, name}))
+	errs := []error{t.uncertain}
+	for a, name := range t.bridges {
+		errs = append(errs, f.addSite(sdk, t.found.points[a], spot{ocall, rolePlain, name}))
 	}
 	err := f.attachMore(f.Sites[before:])
 	if errors.Is(err, window.ErrUnsafe) {

@@ -54,6 +54,9 @@ func (t *timer) take(key callKey, d *duration, ending *window.File, weight float
 		return false
 	}
 	p := t.functions.Processes.Get(key.TGID)
+	if t.functions.Processes.Waits(key.TGID) {
+		return false
+	}
 	ended := p == nil && !t.functions.Processes.Runs(key.TGID)
 	if ended {
 		// It ended after its durations were read, perhaps after further calls.

@@ -15,8 +15,10 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // Runtime is the value of the label runtime for files of Gramine with these counters.
@@ -45,9 +47,14 @@ type Counters struct {
 	threads    interface{ Open() (io.ReadCloser, error) }
 	files      map[*window.File]*layout
 	processes  map[uint32]*state
-	grown      [counters]uint64 // what was added for the block that is read
-	before     uint64           // when the previous reading began, in nanoseconds since boot
+	grown      [counters]uint64          // what was added for the block that is read
+	before     uint64                    // when the previous reading began, in nanoseconds since boot
+	asked      []liveThread              // whose counters are read for the next reading
+	held       map[threadKey]endedThread // of processes that are being read
 }
+
+// maxHeld is the limit of threads that have ended and whose process is being read.
+const maxHeld = 8192
 
 // state is what is known of a process of Gramine.
 type state struct {
@@ -57,6 +64,9 @@ type state struct {
 	read   bool               // its blocks were read before
 	sum    [counters]uint64   // of all its threads
 }
+
+// mayHave reports whether a control block at an address is one of those that are counted.
+func (s *state) mayHave(gs uint64) bool { return s.blocks[gs] != nil || len(s.blocks) < maxBlocks }
 
 // maxBlocks is the limit of control blocks of one process, of which each thread has one.
 const maxBlocks = 8192
@@ -73,7 +83,7 @@ func exitProbe() bpf.Probe {
 
 // Load loads the programs. Only the one at the end of threads runs before a file is probed.
 func Load(o Options) (*Counters, error) {
-	g := &Counters{Options: o, files: map[*window.File]*layout{}, processes: map[uint32]*state{}}
+	g := &Counters{Options: o, files: map[*window.File]*layout{}, processes: map[uint32]*state{}, held: map[threadKey]endedThread{}}
 	var err error
 	if g.start, err = o.UserProbe(o.Object, "gramine_start"); err != nil {
 		return nil, err
@@ -91,38 +101,75 @@ func Load(o Options) (*Counters, error) {
 	return g, nil
 }
 
-// Probe finds the counters in a file, and probes the start and the end of its threads. These are rare, so they
-// are outside the budget.
-func (g *Counters) Probe(file *window.File) error {
-	if file.Runtime != Runtime {
-		return nil
+// Examine finds the counters in a file, and the functions at the start and the end of its threads. It uses nothing but the file. It
+// returns what probes these functions: they are rare, so they are outside the budget.
+func (g *Counters) Examine(p *executable.Program, runtime string) (func(*window.File) error, error) {
+	if runtime != Runtime {
+		return nil, nil
 	}
-	of, err := functionsOf(file.Program)
+	of, err := functionsOf(p)
 	if err != nil {
-		return nil //nolint:nilerr // package functions reports it
+		return nil, unanswered(err) // package functions reports the others
 	}
-	l, err := findLayout(file.Program)
+	l, err := findLayout(p)
+	if reader.Unanswered(err) {
+		return nil, err
+	}
 	if err != nil {
+		return func(*window.File) error { return err }, nil
+	}
+	ends := []end{{g.start, "sgx_ecall", of.start, point{}}, {g.end, "thread_exit", of.end, point{}}}
+	if of.reset != 0 { // a function of debug builds from Gramine 1.8 on
+		ends = append(ends, end{g.end, "update_sgx_stats_on_exit", of.reset, point{}})
+	}
+	for i := range ends {
+		if ends[i].where.ProbePoint, ends[i].where.err = p.ProbePoint(ends[i].address); reader.Unanswered(ends[i].where.err) {
+			return nil, ends[i].where.err
+		}
+	}
+	return func(file *window.File) error { return g.probe(file, l, ends) }, nil
+}
+
+// unanswered returns an error if it means that the file could not be read.
+func unanswered(err error) error {
+	if reader.Unanswered(err) {
 		return err
 	}
+	return nil
+}
+
+// end is a function at the start or the end of a thread.
+type end struct {
+	probe   *bpf.UserProbe
+	name    string
+	address uint64
+	where   point
+}
+
+// point is where a function is probed, or why it cannot be.
+type point struct {
+	executable.ProbePoint
+	err error
+}
+
+func (g *Counters) probe(file *window.File, l *layout, ends []end) error {
 	g.files[file] = l
 	file.Hold(closer(func() { delete(g.files, file) }))
 	if err := g.Object.Map("layouts").Put(uint32(file.Index), *l); err != nil {
 		return fmt.Errorf("setting the layout of the counters: %w", err)
 	}
-	err = errors.Join(g.attach(file, g.start, of.start, "sgx_ecall"), g.attach(file, g.end, of.end, "thread_exit"))
-	if of.reset != 0 { // a function of debug builds from Gramine 1.8 on
-		err = errors.Join(err, g.attach(file, g.end, of.reset, "update_sgx_stats_on_exit"))
+	var errs []error
+	for _, e := range ends {
+		errs = append(errs, attach(file, e))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
-func (g *Counters) attach(file *window.File, probe *bpf.UserProbe, address uint64, what string) error {
-	where, err := file.Program.ProbePoint(address)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+func attach(file *window.File, e end) error {
+	if e.where.err != nil {
+		return fmt.Errorf("%s: %w", e.name, e.where.err)
 	}
-	l, err := probe.Attach(file.Path(), []bpf.Site{{Offset: where.Offset, Cookie: window.Cookie(file.Index, 0, 0, 0)}})
+	l, err := e.probe.Attach(file.Path(), []bpf.Site{{Offset: e.where.Offset, Cookie: window.Cookie(file.Index, 0, 0, 0)}})
 	if err != nil {
 		return err
 	}
@@ -175,22 +222,24 @@ func (g *Counters) Read() error {
 	if err != nil {
 		return err
 	}
-	live, err := g.live()
+	live, err := g.running()
 	if err != nil {
 		return err
 	}
 	pass := map[blockKey]*seen{}
 	for _, t := range live {
 		at := blockKey{TGID: t.TGID, GS: t.GS}
-		if _, s := g.process(t.TGID); s != nil && pass[at] == nil && (s.blocks[t.GS] != nil || len(s.blocks) < maxBlocks) {
+		if _, s := g.process(t.TGID); s != nil && pass[at] == nil && s.mayHave(t.GS) {
 			pass[at] = &seen{}
-			if r, err := g.readCounters(t, *s.layout); err == nil {
+			if r, ok := g.takeCounters(t, *s.layout); ok {
 				pass[at].readings = append(pass[at].readings, r)
 			}
 		}
 	}
 	// After the running threads, so that a thread that ended meanwhile is included.
 	ended, err := g.takeEnded()
+	maps.Copy(ended, g.held)
+	clear(g.held)
 	g.addEnded(pass, ended)
 	g.addRunning(pass, live)
 	for at, s := range pass {
@@ -215,6 +264,10 @@ func (g *Counters) Read() error {
 func (g *Counters) addEnded(pass map[blockKey]*seen, ended map[threadKey]endedThread) {
 	for key, e := range ended {
 		_, s := g.process(e.TGID)
+		if g.Processes.Waits(e.TGID) && len(g.held) < maxHeld {
+			g.held[key] = e
+			continue
+		}
 		if s == nil && g.Processes.Known(e.TGID) == nil && !g.Processes.Runs(e.TGID) {
 			s = g.know(e.TGID, &layout{})
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
@@ -56,9 +57,55 @@ func sinceBoot() (uint64, error) {
 	return uint64(now.Nano()), nil
 }
 
-// readCounters reads the control block of a thread from the memory of its running process, which may not answer.
-func (g *Counters) readCounters(t liveThread, l layout) (reading, error) {
+// counterOf is the key of the read of a thread's control block.
+func counterOf(t liveThread) host.Key { return host.Key{TGID: t.TGID, What: t} }
+
+// Ask asks for the counters of the running threads, which the next Read takes. So that none is read while a lock is held.
+func (g *Counters) Ask() error {
 	from := g.Processes.Host
+	if len(g.processes) == 0 || from.Ahead == nil {
+		return nil
+	}
+	live, err := g.live()
+	if err != nil {
+		return err
+	}
+	g.asked = live
+	pass := map[blockKey]bool{}
+	for _, t := range live {
+		at := blockKey{TGID: t.TGID, GS: t.GS}
+		if s := g.processes[t.TGID]; s != nil && !pass[at] && s.mayHave(t.GS) {
+			pass[at] = true
+			l := *s.layout
+			from.Ahead.Ask(counterOf(t), func() (any, error) { return readAnswering(from, t, l) })
+		}
+	}
+	return nil
+}
+
+// running returns the threads that ran when their counters were asked for.
+func (g *Counters) running() ([]liveThread, error) {
+	if live := g.asked; live != nil {
+		g.asked = nil
+		return live, nil
+	}
+	return g.live()
+}
+
+// takeCounters returns what was read of a thread's control block since it was asked for.
+func (g *Counters) takeCounters(t liveThread, l layout) (reading, bool) {
+	from := g.Processes.Host
+	if from.Ahead == nil {
+		r, err := readAnswering(from, t, l)
+		return r, err == nil
+	}
+	value, err, _ := from.Ahead.Take(counterOf(t))
+	r, ok := value.(reading)
+	return r, ok && err == nil
+}
+
+// readAnswering reads the control block of a thread from the memory of its running process, which may not answer.
+func readAnswering(from host.Processes, t liveThread, l layout) (reading, error) {
 	if err := from.Answers(t.TGID); err != nil {
 		return reading{}, err
 	}

@@ -21,6 +21,7 @@ import (
 type Processes struct {
 	Proc  hostfs.Root
 	Reads *reader.Pool
+	Ahead *Ahead // runs reads outside of the lock of the backend; nil runs them at once
 	// Inode returns a number of the inode that is mapped at an address of this process: of the file below an overlay. It is
 	// nil on kernels that cannot tell. An error means that the kernel may tell it later (reader.Unanswered).
 	Inode func(address uint64) (uint64, error)
@@ -95,20 +96,27 @@ func (h Processes) Identify(tgid uint32) workload.Identity {
 	return id
 }
 
-// Matches reports whether one of the rules names a process.
-func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
-	return len(h.Matching(rules, tgid)) > 0
-}
+// errUnnamed means that a process cannot be compared with rules: it has ended or does not answer.
+var errUnnamed = errors.New("the process cannot be named")
 
-// Matching returns the texts of the rules that name a process.
-func (h Processes) Matching(rules []watch.Rule, tgid uint32) []string {
+// Described returns what rules compare.
+func (h Processes) Described(tgid uint32) (watch.Process, error) {
 	is, ok := watch.Look(h.Proc, h.names, h.Reads, int(tgid))
 	if !ok {
-		return nil
+		return watch.Process{}, errUnnamed
 	}
 	is.Workload = workload.Identify(cgroup.Names(is.Cgroup), is.Comm).Name
-	return watch.Matching(rules, is)
+	return is, nil
 }
+
+// Matches reports whether one of the rules names a process.
+func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
+	is, err := h.Described(tgid)
+	return err == nil && watch.Matches(rules, is)
+}
+
+// Executable returns the path of the program of a process as its mappings name it.
+func (h Processes) Executable(tgid uint32) (string, error) { return h.living(tgid).Executable() }
 
 // Mappings returns the files that a process has mapped.
 func (h Processes) Mappings(tgid uint32) ([]hostfs.Mapping, error) {

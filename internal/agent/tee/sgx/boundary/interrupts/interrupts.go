@@ -15,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -114,8 +115,10 @@ func (i *Interrupts) Status() []bpf.Status {
 	return append(i.ready[:len(i.ready):len(i.ready)], i.missing...)
 }
 
-// Probe does nothing, because files of runtimes have no interrupts.
-func (i *Interrupts) Probe(*window.File) error { return nil }
+// Examine finds nothing, because files of runtimes have no interrupts.
+func (i *Interrupts) Examine(*executable.Program, string) (func(*window.File) error, error) {
+	return nil, nil
+}
 
 // Tick does nothing, because Read is called often enough.
 func (i *Interrupts) Tick() error { return nil }

@@ -72,13 +72,13 @@ type Table struct {
 
 	Places *tenant.Quota
 	groups *attribution.Groups[*Process, count.Counts]
-	absent map[uint32]bool // what this pass has found of processes that are not known: whether they run
+	absent map[uint32]absence // what this pass has found of processes that are not known
 }
 
 // NewTable returns a table without processes. It limits the number of named workloads.
 func NewTable(from host.Processes, workloads int, now func() time.Time) *Table {
 	none := attribution.Hooks[*Process, count.Counts]{}
-	return &Table{Host: from, Now: now, Places: tenant.NewQuota(maxProcesses), groups: attribution.New(nil, workloads, none), absent: map[uint32]bool{}}
+	return &Table{Host: from, Now: now, Places: tenant.NewQuota(maxProcesses), groups: attribution.New(nil, workloads, none), absent: map[uint32]absence{}}
 }
 
 // Workloads returns the workloads of all processes, with their counts.
@@ -104,11 +104,41 @@ func (t *Table) Owner(p *Process) *count.Workload {
 	return p.Workload
 }
 
+// absence is why a process is not known.
+type absence uint8
+
+const (
+	ended absence = iota
+	running
+	waits // for what is read of it
+)
+
+// newcomer is what is read of a process that is new.
+type newcomer struct {
+	program host.Program
+	owner   tenant.Tenant
+	id      workload.Identity
+}
+
+// readNew reads a process. It fails if the process runs another program meanwhile.
+func readNew(h host.Processes, tgid uint32) (newcomer, error) {
+	program, err := h.Program(tgid)
+	if err != nil {
+		return newcomer{}, err
+	}
+	n := newcomer{program, h.Reads.Tenant(int(tgid)), h.Identify(tgid)}
+	if now, err := h.Program(tgid); err == nil && now != program { // what was read may be of either
+		n.program, n.id = now, h.Identify(tgid)
+	}
+	return n, nil
+}
+
 // BeginPass begins a pass over the counters of processes. In a pass each process that is not known is looked up once, however many
 // counters it has.
 func (t *Table) BeginPass() { clear(t.absent) }
 
-// Get returns a process, and looks at it if it is new. It returns nil if the process has ended, does not answer or gets no place.
+// Get returns a process, and looks at it if it is new. It returns nil if the process has ended, does not answer or gets no place, and
+// while it is read (Waits). A process that has ended since it was read is added, so that its counts have their workload.
 func (t *Table) Get(tgid uint32) *Process {
 	if p := t.groups.Get(tgid); p != nil {
 		return p
@@ -116,17 +146,41 @@ func (t *Table) Get(tgid uint32) *Process {
 	if _, looked := t.absent[tgid]; looked {
 		return nil
 	}
-	program, err := t.Host.Program(tgid)
-	if err != nil {
-		t.absent[tgid] = t.Host.Runs(tgid)
+	from := t.Host
+	is, err := host.Later(from, host.Key{TGID: tgid, What: "new"}, func() (newcomer, error) { return readNew(from, tgid) })
+	switch {
+	case host.IsLater(err):
+		t.absent[tgid] = waits
+		return nil
+	case err != nil:
+		t.absent[tgid] = ended
+		if t.Host.Runs(tgid) {
+			t.absent[tgid] = running
+		}
+		return nil
+	case t.Places.Take(is.owner) != nil:
+		t.absent[tgid] = running
 		return nil
 	}
-	owner := t.Host.Reads.Tenant(int(tgid))
-	if t.Places.Take(owner) != nil {
-		t.absent[tgid] = true
-		return nil
+	return t.Add(tgid, is.id, Process{program: is.program, owner: is.owner, placed: true})
+}
+
+// Waits reports whether a process that is not known is being read. Its counters must stay until that has ended.
+func (t *Table) Waits(tgid uint32) bool { return t.Known(tgid) == nil && t.absent[tgid] == waits }
+
+// Waiting reports whether any process of this pass is being read.
+func (t *Table) Waiting() bool {
+	for _, why := range t.absent {
+		if why == waits {
+			return true
+		}
 	}
-	return t.Add(tgid, t.Host.Identify(tgid), Process{program: program, owner: owner, placed: true})
+	return false
+}
+
+// Later is [host.Later] for a process that is known. The result of a read is dropped when the process runs another program.
+func Later[T any](t *Table, p *Process, what any, read func() (T, error)) (T, error) {
+	return host.Later(t.Host, host.Key{TGID: p.TGID, Program: p.program, What: what}, read)
 }
 
 // Add adds a process to the workload of that identity.
@@ -137,26 +191,68 @@ func (t *Table) Add(tgid uint32, id workload.Identity, p Process) *Process {
 	return &p
 }
 
+// Ready is [host.Ready] for a process that is known.
+func Ready[T any](t *Table, p *Process, what any, read func() (T, error)) bool {
+	return host.Ready(t.Host, host.Key{TGID: p.TGID, Program: p.program, What: what}, read)
+}
+
 // Runs reports whether a process exists, known or not. It reads no file that the process can block.
 func (t *Table) Runs(tgid uint32) bool {
-	if runs, looked := t.absent[tgid]; looked {
-		return runs
+	if why, looked := t.absent[tgid]; looked && why != waits {
+		return why == running
 	}
 	runs := t.Host.Runs(tgid)
-	if t.Known(tgid) == nil {
-		t.absent[tgid] = runs
+	if t.Known(tgid) == nil && t.absent[tgid] != waits {
+		t.absent[tgid] = ended
+		if runs {
+			t.absent[tgid] = running
+		}
 	}
 	return runs
+}
+
+// programOf is the read that finds out what a known process runs.
+func programOf(tgid uint32) host.Key { return host.Key{TGID: tgid, What: "program"} }
+
+// Check asks what the known processes run now. MarkEnded takes the answers.
+func (t *Table) Check() {
+	from := t.Host
+	if from.Ahead == nil {
+		return
+	}
+	for p := range t.All() {
+		tgid := p.TGID
+		from.Ahead.Ask(programOf(tgid), func() (any, error) { return from.Program(tgid) })
+	}
 }
 
 // MarkEnded marks the processes that have ended or run another program. A process whose calls wait for the end of
 // a window is marked only after that.
 func (t *Table) MarkEnded() {
 	for p := range t.All() {
-		program, err := t.Host.Program(p.TGID)
-		other := err == nil && !program.Same(p.program)
-		p.Ended = (other || errors.Is(err, host.ErrEnded)) && !p.inWindow()
+		other, answered := t.runsOther(p)
+		p.Ended = (answered && other || !t.Host.Runs(p.TGID)) && !p.inWindow()
 	}
+}
+
+// runsOther reports whether a process has ended or runs another program, and whether that is known.
+func (t *Table) runsOther(p *Process) (other, known bool) {
+	var value any
+	var err error
+	if t.Host.Ahead == nil {
+		value, err = t.Host.Program(p.TGID)
+	} else if value, err, known = t.Host.Ahead.Take(programOf(p.TGID)); !known {
+		return false, false
+	}
+	program, _ := value.(host.Program)
+	if err != nil {
+		return errors.Is(err, host.ErrEnded), true
+	}
+	if program.Same(p.program) {
+		p.program = program // it may have executed this program again, and its mappings are others then
+		return false, true
+	}
+	return true, true
 }
 
 // Promote names the workloads that had no name of their own, if a name is free now. Earlier counts stay where

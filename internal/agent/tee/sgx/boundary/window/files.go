@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -49,6 +50,7 @@ type File struct {
 	Probes  Probes // nil if there is nothing to attach
 	Sites   []bpf.Site
 	Reason  string     // why it is not, or not completely, probed
+	Partly  string     // why it is not completely probed when it does not wait
 	State   *FileState // shared with the kernel side
 	Timed   bool       // a watched process maps it: returns are probed too
 	Untimed string     // why it cannot be timed
@@ -81,6 +83,7 @@ type Files struct {
 	CutOff    float64
 	Places    *tenant.Quota
 	byID      map[hostfs.FileID]*File
+	known     sync.Map // the keys of byID
 	slots     [maxFiles]*File
 	intervals uint64 // of counting, in all files
 }
@@ -102,25 +105,49 @@ func (s *Files) All(f func(*File)) {
 	}
 }
 
-// Open returns the file that a process has mapped, and whether it is new. A new file has no attached probe.
-func (s *Files) Open(from host.Processes, tgid uint32, m hostfs.Mapping, runtime string) (file *File, isNew bool, err error) {
+// Opened is a file that a process has mapped, opened and read while no lock is held.
+type Opened struct {
+	ID      hostfs.FileID
+	Program *executable.Program
+	Owner   tenant.Tenant
+
+	path string
+	file *os.File
+}
+
+// Open opens a file that a process has mapped, and reads its headers.
+func Open(from host.Processes, tgid uint32, m hostfs.Mapping) (*Opened, error) {
 	mapped := string(m.Path)
 	f, id, err := from.Open(tgid, m)
 	if err != nil {
-		return nil, false, fmt.Errorf("opening %s: %w", mapped, err)
-	}
-	if file := s.byID[id]; file != nil {
-		return file, false, f.Close()
+		return nil, fmt.Errorf("opening %s: %w", mapped, err)
 	}
 	p, err := executable.Read(from.Reader(tgid, f))
-	if err == nil {
-		file, err = s.Add(id, mapped, runtime, from.Reads.Tenant(int(tgid)))
-	}
 	if err != nil {
-		return nil, false, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	file.file, file.Program = f, p
+	return &Opened{ID: id, Program: p, Owner: from.Reads.Tenant(int(tgid)), path: mapped, file: f}, nil
+}
+
+// Close closes a file that is not taken.
+func (o *Opened) Close() error { return o.file.Close() }
+
+// Take returns the file of an opened one, and whether it is new. A new file has no attached probe.
+func (s *Files) Take(o *Opened, runtime string) (file *File, isNew bool, err error) {
+	if file := s.byID[o.ID]; file != nil {
+		return file, false, o.Close()
+	}
+	if file, err = s.Add(o.ID, o.path, runtime, o.Owner); err != nil {
+		return nil, false, errors.Join(err, o.Close())
+	}
+	file.file, file.Program = o.file, o.Program
 	return file, true, nil
+}
+
+// Has reports whether a file is known. It may be called without the lock that protects all else.
+func (s *Files) Has(id hostfs.FileID) bool {
+	_, known := s.known.Load(id)
+	return known
 }
 
 // Add adds a file of an owner without opening it.
@@ -138,6 +165,7 @@ func (s *Files) Add(id hostfs.FileID, name, runtime string, owner tenant.Tenant)
 			sampler: newSampler(now, s.budget()), unused: now,
 		}
 		s.slots[index], s.byID[id] = file, file
+		s.known.Store(id, true)
 		return file, nil
 	}
 	return nil, tenant.ErrFull // not reached: there are as many slots as places
@@ -216,7 +244,7 @@ func (s *Files) Attach(f *File) error {
 		return err
 	}
 	if f.waits {
-		f.waits, f.Reason = false, ""
+		f.waits, f.Reason = false, f.Partly
 	}
 	f.attached = true
 	s.intervals++
@@ -261,7 +289,9 @@ func (s *Files) Step() error {
 		}
 		switch f.sampler.step(s.Now(), f.State.Cost, s.budget()) {
 		case attach:
-			if err := s.Attach(f); errors.Is(err, ErrUnsafe) {
+			if err := s.Attach(f); host.IsLater(err) {
+				continue // the processes are asked, and the next step attaches it
+			} else if errors.Is(err, ErrUnsafe) {
 				f.Reason = bpf.Reason(err) // the next step tries again
 			} else if err != nil {
 				f.Reason, f.Sites = bpf.Reason(err), nil // it is not tried again
@@ -294,6 +324,16 @@ func (s *Files) end(f *File) error {
 func (s *Files) Due(before time.Time) time.Time {
 	for _, f := range s.byID {
 		if due := f.sampler.due(); len(f.Sites) > 0 && due.Before(before) {
+			before = due
+		}
+	}
+	return before
+}
+
+// Windows returns when the next window opens or closes, if that is before the given time.
+func (s *Files) Windows(before time.Time) time.Time {
+	for _, f := range s.byID {
+		if due := f.sampler.due(); len(f.Sites) > 0 && !f.Exact() && due.Before(before) {
 			before = due
 		}
 	}
@@ -341,6 +381,7 @@ func (s *Files) Drop(f *File) error {
 		errs = append(errs, f.file.Close())
 	}
 	delete(s.byID, f.ID)
+	s.known.Delete(f.ID)
 	s.slots[f.Index] = nil
 	s.Places.Give(f.Owner)
 	return errors.Join(errs...)
