@@ -21,6 +21,8 @@ export interface Facts {
   workloads: ReadonlySet<string>;
   /** Level by instance, where it is below the requested one. */
   levels: ReadonlyMap<string, string>;
+  /** Events a second that the kernel has left out, by program of the agent. Counts of these programs are not exact. */
+  missed: ReadonlyMap<string, number>;
   /** Resources that teescope itself uses. */
   agent: { cpu?: number | undefined; memory?: number | undefined };
 }
@@ -35,6 +37,7 @@ export const FACT_EXPRS = [
   "teescope_workload_info{$workloads}",
   'sum($rate(process_cpu_seconds_total{$nodes}[$window]) and on (instance, job) teescope_build_info{$nodes})',
   'sum(process_resident_memory_bytes{$nodes} and on (instance, job) teescope_build_info{$nodes})',
+  "sum by (program) ($rate(teescope_bpf_program_missed_runs_total{$nodes}[$window])) > 0",
 ] as const;
 
 /** Adds the samples by name. */
@@ -62,7 +65,7 @@ function probesOf(samples: readonly InstantSample[]): Facts["probes"] {
 }
 
 export function readFacts(answers: readonly (readonly InstantSample[])[], several: boolean): Facts {
-  const [states = [], syscalls = [], cpu = [], info = [], agentCpu, agentMemory] = answers;
+  const [states = [], syscalls = [], cpu = [], info = [], agentCpu, agentMemory, missed = []] = answers;
   const shown = (s: InstantSample): string => seriesName("{{workload}}", s.metric, several);
   const busy = (samples: readonly InstantSample[]): Map<string, number> => byName(samples.filter((s) => workloadOf(s) !== "idle"), shown);
   const other = (samples: readonly InstantSample[]): number => byName(samples, workloadOf).get("other") ?? 0;
@@ -84,6 +87,7 @@ export function readFacts(answers: readonly (readonly InstantSample[])[], severa
     targetsDown: labels(named("up"), "instance"),
     workloads: new Set(info.map(shown)),
     levels: new Map(named("teescope_self_level").map((s) => [s.metric["instance"] ?? "", s.metric["level"] ?? ""])),
+    missed: byName(missed, ({ metric }) => metric["program"] ?? ""),
     agent: { cpu: agentCpu?.[0]?.value[1], memory: agentMemory?.[0]?.value[1] },
   };
 }

@@ -68,6 +68,20 @@ const overBudget: Rule = ({ levels }) =>
     page: "status",
   }));
 
+const missedEvents: Rule = ({ missed }) => {
+  if (missed.size === 0) return [];
+  const rates = [...missed].sort(([a], [b]) => a.localeCompare(b)).map(([program, rate]) => `${program} ${formatValue(rate, "per_second")}`);
+  return [
+    {
+      id: "missed",
+      severity: "note",
+      title: "Some counts are not exact: the kernel left out events",
+      detail: `The kernel does not run a program while another one of the same kind runs on the processor. Events left out, by program: ${rates.join(", ")}. What these programs count is too low by as much.`,
+      page: "status",
+    },
+  ];
+};
+
 const folded: Rule = ({ folded: { syscalls: calls, cpu: cores } }) => {
   if (calls === 0 && cores === 0) return [];
   return [
@@ -80,7 +94,7 @@ const folded: Rule = ({ folded: { syscalls: calls, cpu: cores } }) => {
   ];
 };
 
-const RULES: readonly Rule[] = [targetsDown, collectorsFailed, probesMissing, overBudget, folded];
+const RULES: readonly Rule[] = [targetsDown, collectorsFailed, probesMissing, overBudget, missedEvents, folded];
 
 const ORDER: readonly Severity[] = ["bad", "warn", "note"];
 

@@ -16,6 +16,7 @@ function facts(given: {
   down?: string[];
   workloads?: string[];
   levels?: Record<string, string>;
+  missed?: Record<string, number>;
 }): Facts {
   const rates = (of: Record<string, number> = {}): InstantSample[] => Object.entries(of).map(([workload, value]) => sample({ workload }, value));
   return readFacts([
@@ -31,6 +32,7 @@ function facts(given: {
     (given.workloads ?? []).map((workload) => sample({ workload }, 1)),
     [],
     [],
+    Object.entries(given.missed ?? {}).map(([program, value]) => sample({ program }, value)),
   ], false);
 }
 
@@ -52,6 +54,13 @@ describe("what the figures leave out", () => {
   it("names what is counted together, with how much it is", () => {
     const [gap] = findGaps(facts({ syscalls: { other: 2000 }, cpu: { other: 0.5 } }));
     expect(gap?.detail).toContain("2k/s of system calls and 0.5 CPU cores");
+  });
+
+  it("says of which counts the kernel has left out events", () => {
+    const [gap, ...others] = findGaps(facts({ missed: { sys_exit: 2, sys_enter: 1500 } }));
+    expect(others).toEqual([]);
+    expect(gap?.title).toContain("not exact");
+    expect(gap?.detail).toContain("sys_enter 1.5k/s, sys_exit 2/s");
   });
 
   it("puts what is broken first", () => {
@@ -97,6 +106,6 @@ describe("the verdict", () => {
   });
 
   it("has as many expressions as answers", () => {
-    expect(FACT_EXPRS).toHaveLength(6);
+    expect(FACT_EXPRS).toHaveLength(7);
   });
 });
