@@ -26,7 +26,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
+	__uint(max_entries, PLACES_CALLS);
 	__type(key, struct call_key);
 	__type(value, u64);
 } calls SEC(".maps");
@@ -99,19 +99,25 @@ struct {
 } breakpoint SEC(".maps");
 
 #include "interrupts.h"
+#include "tenants.h"
 
 static __always_inline void count(struct call_key *key)
 {
-	u64 one = 1, *n = bpf_map_lookup_elem(&calls, key);
+	u64 zero = 0, *n = bpf_map_lookup_elem(&calls, key);
+	struct owner *owner;
 
-	if (!n && !bpf_map_update_elem(&calls, key, &one, BPF_NOEXIST))
-		return;
-	if (!n)
+	if (!n && take_place(LIMITED_CALLS, PLACES_CALLS, key->tgid)) {
+		bpf_map_update_elem(&calls, key, &zero, BPF_NOEXIST);
 		n = bpf_map_lookup_elem(&calls, key);
-	if (n)
+	}
+	if (n) {
 		__sync_fetch_and_add(n, 1);
-	else
-		lost(LOST_CALLS);
+		return;
+	}
+	lost(LOST_CALLS);
+	owner = bpf_map_lookup_elem(&owners, &key->tgid);
+	if (owner)
+		__sync_fetch_and_add(&owner->lost_calls, 1);
 }
 
 #include "timing.h"

@@ -51,6 +51,7 @@ enum limited {
 	LIMITED_THREADS,
 	LIMITED_PAIRS,
 	LIMITED_FOLLOWING,
+	LIMITED_CALLS,
 	LIMITED,
 };
 
@@ -67,6 +68,7 @@ enum tenant {
 struct owner {
 	u32 user;
 	u32 group;
+	u64 lost_calls; /* of the process: not counted, because there was no place */
 };
 
 /* Entries of the maps that have limits by tenant. */
@@ -74,6 +76,7 @@ enum places {
 	PLACES_THREADS = 4096,
 	PLACES_PAIRS = 2048,
 	PLACES_FOLLOWING = 4096,
+	PLACES_CALLS = 16384,
 };
 
 enum call_limits {

@@ -17,7 +17,7 @@ type Families struct {
 	AEXVariance                                   *metric.Desc
 	ECallTime, OCallTime, Estimated               *metric.Desc
 	Probed, Sampled, Deviation, Hits, Timed, Lost *metric.Desc
-	Cost, Refused                                 *metric.Desc
+	CallsLost, Cost, Refused                      *metric.Desc
 }
 
 const fromRuntimes = "uprobes on functions of the untrusted runtime; Gramine's thread control blocks"
@@ -77,6 +77,10 @@ func NewFamilies() *Families {
 		OCallTime: timesOf("teescope_ocall_seconds", "ocall",
 			"Time that an OCALL spent outside the enclave in seconds, without the crossings themselves, in processes that --watch names. Switchless OCALLs are not timed. "+
 				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
+		CallsLost: perWorkload("teescope_enclave_calls_lost_total", "calls",
+			"Calls of ECALLs and OCALLs that were not counted, because the processes of their user or control group have as many counters as they may: one for each process and function. "+
+				"Each gets counters while it has fewer than are free. Absent where no call was lost.",
+			"eBPF maps of the agent"),
 		Probed: metric.New(metric.Desc{
 			Name: "teescope_transition_probes_info", Kind: metric.Info, Labels: append(file, "state", "reason"), Source: metric.Agent,
 			Help: "Always 1. state tells how the functions of a file are probed: exact, sampled (they are called more often than the budget allows), or none. " +
@@ -127,5 +131,5 @@ func NewFamilies() *Families {
 
 // All returns the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
-	return []*metric.Desc{f.Transitions, f.AEX, f.AEXVariance, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Sampled, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
+	return []*metric.Desc{f.Transitions, f.AEX, f.AEXVariance, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Sampled, f.Deviation, f.Hits, f.Timed, f.CallsLost, f.Cost, f.Refused, f.Lost}
 }

@@ -42,8 +42,8 @@ type Options struct {
 type Functions struct {
 	Options
 	call      *bpf.UserProbe
-	timer     *timer   // nil if no process is watched
-	tenants   *tenants // as timer
+	timer     *timer // nil if no process is watched
+	tenants   *tenants
 	tables    ocallTables
 	stepping  uint8 // cost of a hit on an instruction that the kernel single-steps
 	files     map[*window.File]*file
@@ -108,9 +108,9 @@ func Load(o Options) (*Functions, error) {
 		if f.timer, err = loadTimer(f); err != nil {
 			return nil, err
 		}
-		if f.tenants, err = loadTenants(f); err != nil {
-			return nil, err
-		}
+	}
+	if f.tenants, err = loadTenants(f); err != nil {
+		return nil, err
 	}
 	if f.stepping, err = measureStepping(f.call); err != nil {
 		o.Log.Info("the cost of probes is assumed", "reason", err)
@@ -154,16 +154,13 @@ func (f *Functions) Examine(p *executable.Program, runtime string) (func(*window
 	}, nil
 }
 
-// Observe enables timing for a watched process.
+// Observe names the owners of a process to the kernel side, and enables timing if it is watched.
 func (f *Functions) Observe(p *process.Process) error {
-	if f.timer == nil {
-		return nil
+	if err := f.tenants.join(p); err != nil || f.timer == nil {
+		return err
 	}
 	if !p.Timed() {
 		return f.unwatch(p)
-	}
-	if err := f.tenants.join(p); err != nil {
-		return err
 	}
 	for of := range p.Files {
 		if file := f.files[of]; file != nil {
@@ -199,7 +196,7 @@ func (f *Functions) Read() error { return f.read(nil, 1) }
 
 // read also reads the counts of a file whose window ends now. Each of its hits stands for weight.
 func (f *Functions) read(ending *window.File, weight float64) error {
-	err := f.readNamed(ending, weight)
+	err := errors.Join(f.readNamed(ending, weight), f.tenants.read())
 	if f.timer != nil {
 		err = errors.Join(err, f.timer.read(ending, weight))
 	}
@@ -221,8 +218,9 @@ func (f *Functions) Measures(p *process.Process) bool {
 func (f *Functions) Forget(p *process.Process) error {
 	var errs []error
 	if f.timer != nil {
-		errs = append(errs, f.remove("watched", p.TGID), forgetPairs(f, p.TGID), f.tenants.leave(p.TGID))
+		errs = append(errs, f.remove("watched", p.TGID), forgetPairs(f, p.TGID))
 	}
+	errs = append(errs, f.tenants.leave(p))
 	if s := f.processes[p.TGID]; s != nil {
 		for address := range s.tables {
 			errs = append(errs, f.remove("tables", tableKey{Address: address, TGID: p.TGID}))
@@ -294,10 +292,7 @@ func (f *Functions) Tidy() error {
 			errs = append(errs, file.untime())
 		}
 	}
-	if f.timer != nil {
-		errs = append(errs, f.tenants.recount())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, f.tenants.recount())...)
 }
 
 // remove deletes an entry of a map, if it exists.

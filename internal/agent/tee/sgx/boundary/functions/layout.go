@@ -40,7 +40,8 @@ const (
 	limitedThreads   = 0
 	limitedPairs     = 1
 	limitedFollowing = 2
-	limited          = 3
+	limitedCalls     = 3
+	limited          = 4
 )
 
 // The values of enum tenant.
@@ -108,7 +109,8 @@ type pairCount struct {
 
 // owner mirrors struct owner.
 type owner struct {
-	_     structs.HostLayout
-	User  uint32
-	Group uint32
+	_         structs.HostLayout
+	User      uint32
+	Group     uint32
+	LostCalls uint64
 }

@@ -9,23 +9,25 @@ import (
 	"sync/atomic"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
-// tenants tell the kernel side which watched processes have the same owners. These together have one limit of entries for pairs, for
-// crossings of threads and for threads that are followed (tenants.h).
+// tenants tell the kernel side which processes have the same owners. These together have one limit of counters of calls, of entries for
+// pairs, for crossings of threads and for threads that are followed (tenants.h).
 type tenants struct {
 	functions *Functions
 	taken     []uint64          // of the kernel side
 	numbers   map[string]uint32 // by user or control group
 	processes map[uint32]owner
+	lost      map[uint32]uint64 // calls of processes that had no place, as last read
 }
 
 func loadTenants(f *Functions) (*tenants, error) {
 	taken, err := bpf.View[uint64](f.Object, "taken")
-	return &tenants{f, taken, map[string]uint32{}, map[uint32]owner{}}, err
+	return &tenants{f, taken, map[string]uint32{}, map[uint32]owner{}, map[uint32]uint64{}}, err
 }
 
 // join gives the numbers of its owners to a process.
@@ -79,9 +81,35 @@ func (t *tenants) numberOf(name string, joins owner) uint32 {
 	return tenantUnknown
 }
 
-func (t *tenants) leave(tgid uint32) error {
-	delete(t.processes, tgid)
-	return t.functions.remove("owners", tgid)
+// leave forgets a process, after the calls that it has lost were counted.
+func (t *tenants) leave(p *process.Process) error {
+	var of owner
+	if _, known := t.processes[p.TGID]; known && t.functions.Object.Map("owners").Lookup(p.TGID, &of) == nil {
+		t.addLost(p, of.LostCalls)
+	}
+	delete(t.processes, p.TGID)
+	delete(t.lost, p.TGID)
+	return t.functions.remove("owners", p.TGID)
+}
+
+// read counts the calls that had no place, for the workload of the process that made them.
+func (t *tenants) read() error {
+	err := bpf.Each(t.functions.Object.Map("owners"), func(tgid uint32, of owner) {
+		if p := t.functions.Processes.Known(tgid); p != nil {
+			t.addLost(p, of.LostCalls)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("reading the calls that were lost: %w", err)
+	}
+	return nil
+}
+
+func (t *tenants) addLost(p *process.Process, n uint64) {
+	if n > t.lost[p.TGID] {
+		count.AddOlder(p.Workload, float64(n-t.lost[p.TGID]), t.functions.Families.CallsLost)
+		t.lost[p.TGID] = n
+	}
 }
 
 // recount stores which places are taken. Those that the kernel side takes meanwhile are in the next count.
@@ -98,6 +126,7 @@ func (t *tenants) recount() error {
 	}
 	o := t.functions.Object
 	err := errors.Join(
+		bpf.Each(o.Map("calls"), func(key callKey, _ uint64) { take(limitedCalls, key.TGID) }),
 		bpf.Each(o.Map("crossed_threads"), func(_ crossing.Key, n crossing.Entry) { take(limitedThreads, n.TGID) }),
 		bpf.Each(o.Map("following"), func(_ crossing.FollowedKey, n crossing.Followed) { take(limitedFollowing, n.TGID) }),
 		eachPair(o, func(key pairKey, _ pairCount) { take(limitedPairs, key.TGID) }),
