@@ -3,7 +3,6 @@
 package system
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -16,12 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/teescope/teescope/internal/agent/attribution"
-	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
-	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -374,63 +369,6 @@ func ownName(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.WriteFile(file, before, 0) })
 	return name
-}
-
-// Many machines have no PMU. This test attaches the sampling program to a software event instead: each page fault is one
-// sample.
-func TestCounterSamplesAreAttributed(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
-	k, status, err := faultSampler(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status.Mechanism != bpf.PerfEvent {
-		t.Errorf("attached by %s", status.Mechanism)
-	}
-	const pages = 1000
-	memory, err := unix.Mmap(-1, 0, pages*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Munmap(memory) }()
-	_ = unix.Madvise(memory, unix.MADV_NOHUGEPAGE)
-	for i := range pages {
-		memory[i*os.Getpagesize()] = 1
-	}
-	misses := uint64(0)
-	for i := slotUnknown; i < len(k.rows); i += k.slots {
-		misses += k.rows[i].LLCMisses
-	}
-	if misses < pages {
-		t.Errorf("%d samples for %d page faults", misses, pages)
-	}
-}
-
-// faultSampler attaches the sampling program of a separate object to page faults. Each fault is a sample.
-func faultSampler(t *testing.T) (*kernelSide, bpf.Status, error) {
-	obj, err := bpf.Open(object)
-	if err != nil {
-		return nil, bpf.Status{}, err
-	}
-	t.Cleanup(func() { _ = obj.Close() })
-	cpus := make([]int, runtime.NumCPU())
-	for i := range cpus {
-		cpus[i] = i
-	}
-	k := &kernelSide{object: obj, slots: slotFirst, controls: make([]control, 1)}
-	err = errors.Join(
-		k.size(Options{}, sizes{cpus: len(cpus), slots: slotFirst, pids: 4096}),
-		obj.SetConstant("sample_period", uint64(1)),
-		obj.CreateMaps(),
-		k.mapArrays())
-	if err != nil {
-		return nil, bpf.Status{}, err
-	}
-	status, err := obj.AttachCounter("test", "llc_misses",
-		bpf.Counter{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_PAGE_FAULTS, Period: 1}, cpus)
-	return k, status, err
 }
 
 func TestProcessesOfAWorkload(t *testing.T) {
