@@ -13,6 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/advise/read"
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // Input is something that a rule can need.
@@ -206,8 +207,8 @@ type Advice struct {
 	Changes    []manifest.Change   `json:"-"`
 	Diff       string              `json:"diff,omitempty"`    // of the manifest
 	NoDiff     string              `json:"no_diff,omitempty"` // why there is none although lines should change
-	Saving     *analysis.Saving    `json:"saving,omitempty"`
-	Gain       *analysis.Gain      `json:"gain,omitempty"` // absent where nothing shows what limits the throughput
+	Saving     *estimate.Saving    `json:"saving,omitempty"`
+	Gain       *estimate.Gain      `json:"gain,omitempty"` // absent where nothing shows what limits the throughput
 	Risk       string              `json:"risk,omitempty"`
 	Insecure   bool                `json:"insecure"` // not for production
 	Choice     bool                `json:"choice"`   // --apply leaves it out: a person must decide

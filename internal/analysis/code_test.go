@@ -3,37 +3,16 @@
 package analysis
 
 import (
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
-)
 
-// A shell takes the command as it is meant, with any name that a program has chosen.
-func TestCommandsRecordTheWorkload(t *testing.T) {
-	for workload, want := range map[string]string{
-		"redis-server":          "--for 30s --watch workload=redis-server",
-		"":                      "--for 30s -o",
-		"a b'; touch /tmp/x; '": "workload=a b'; touch /tmp/x; '",
-	} {
-		code := NewCode(CodeOCALLs, workload)
-		if plain := strings.HasPrefix(want, "--"); plain && !strings.Contains(code.Command, "--event ocalls "+want) {
-			t.Errorf("%q: %s", workload, code.Command)
-		}
-		out, err := exec.Command("sh", "-c", strings.Replace(code.Command, "sudo teescope", `printf '%s\n'`, 1)).Output()
-		if err != nil || workload != "" && !strings.Contains("\n"+string(out), "\nworkload="+workload+"\n") {
-			t.Errorf("%q: the shell makes %q of %s: %v", workload, out, code.Command, err)
-		}
-	}
-	if NewCode("", "x") != nil || strings.Contains(NewCode(CodeCPU, "x").Command, "--event") {
-		t.Errorf("%+v, %+v", NewCode("", "x"), NewCode(CodeCPU, "x"))
-	}
-}
+	"github.com/teescope/teescope/internal/analysis/codelink"
+)
 
 // A finding that was first seen 10 minutes ago links to its last window, and to the window before that which found it first.
 func TestFindingsLinkToProfiles(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	f := Finding{Workload: "web", FirstSeen: now.Add(-10 * time.Minute), LastSeen: now, Code: NewCode(CodeCPU, "web")}
+	f := Finding{Workload: "web", FirstSeen: now.Add(-10 * time.Minute), LastSeen: now, Code: codelink.New(codelink.CPU, "web")}
 	from := time.Time{}
 	held := func(workload string, start, _ time.Time) bool { return workload == "web" && !start.Before(from) }
 	code := f.Linked(5*time.Minute, nil, held)

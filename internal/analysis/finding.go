@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package analysis holds the results of an analysis: findings, with their severity, confidence, evidence and gain.
+// Package analysis holds the results of an analysis: findings, with their severity, confidence and evidence.
 //
-// The packages below it make findings from stored series. It refuses to know how a finding is made, and imports none of
-// them.
+// The packages below it make findings from stored series. It refuses to know how a finding is made, and imports only the
+// two packages of its fields: estimate and codelink.
 package analysis
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
+
+	"github.com/teescope/teescope/internal/analysis/codelink"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // Severity is how much a finding matters to the operator of the workload.
@@ -25,29 +28,29 @@ const (
 
 // A Finding is one cause that slows one workload, while it lasts.
 type Finding struct {
-	ID         string     `json:"id"`       // of the cause at this workload; stays the same while the finding is open
-	Rule       string     `json:"rule"`     // name of the rule
-	Title      string     `json:"title"`    // the cause as a noun phrase
-	Workload   string     `json:"workload"` // "" is the whole machine
-	Instance   string     `json:"instance,omitempty"`
-	Cause      string     `json:"cause"` // one sentence with this workload's figures
-	Severity   Severity   `json:"severity"`
-	Confidence Confidence `json:"confidence"`
-	FirstSeen  time.Time  `json:"first_seen"`
-	LastSeen   time.Time  `json:"last_seen"`
-	Evidence   []Evidence `json:"evidence"`
-	Advice     []string   `json:"advice"`             // what to change, the most worthwhile first
-	Code       *Code      `json:"code,omitempty"`     // how the code is found that causes it; absent where no code does
-	Settings   []string   `json:"settings,omitempty"` // what teescope advise says of the manifest of a program in Gramine
-	Saving     *Saving    `json:"saving,omitempty"`
-	Gain       *Gain      `json:"gain,omitempty"`       // absent where nothing shows what limits the throughput
-	Throughput *Evidence  `json:"throughput,omitempty"` // of the workload, in operations per second; absent where no application counts them
-	Explains   []string   `json:"explains,omitempty"`   // rules that found its consequences; those findings are not listed
-	NotWhen    []string   `json:"not_when,omitempty"`   // conditions under which the conclusion is wrong
-	Sources    []string   `json:"sources"`              // of the rule and its constants
-	Runbook    string     `json:"runbook,omitempty"`    // a file of docs/runbooks
-	Thresholds []Replaced `json:"thresholds,omitempty"` // of the rule that the configuration has replaced
-	Silence    *Silenced  `json:"silence,omitempty"`    // covers the finding now
+	ID         string           `json:"id"`       // of the cause at this workload; stays the same while the finding is open
+	Rule       string           `json:"rule"`     // name of the rule
+	Title      string           `json:"title"`    // the cause as a noun phrase
+	Workload   string           `json:"workload"` // "" is the whole machine
+	Instance   string           `json:"instance,omitempty"`
+	Cause      string           `json:"cause"` // one sentence with this workload's figures
+	Severity   Severity         `json:"severity"`
+	Confidence Confidence       `json:"confidence"`
+	FirstSeen  time.Time        `json:"first_seen"`
+	LastSeen   time.Time        `json:"last_seen"`
+	Evidence   []Evidence       `json:"evidence"`
+	Advice     []string         `json:"advice"`             // what to change, the most worthwhile first
+	Code       *codelink.Code   `json:"code,omitempty"`     // how the code is found that causes it; absent where no code does
+	Settings   []string         `json:"settings,omitempty"` // what teescope advise says of the manifest of a program in Gramine
+	Saving     *estimate.Saving `json:"saving,omitempty"`
+	Gain       *estimate.Gain   `json:"gain,omitempty"`       // absent where nothing shows what limits the throughput
+	Throughput *Evidence        `json:"throughput,omitempty"` // of the workload, in operations per second; absent where no application counts them
+	Explains   []string         `json:"explains,omitempty"`   // rules that found its consequences; those findings are not listed
+	NotWhen    []string         `json:"not_when,omitempty"`   // conditions under which the conclusion is wrong
+	Sources    []string         `json:"sources"`              // of the rule and its constants
+	Runbook    string           `json:"runbook,omitempty"`    // a file of docs/runbooks
+	Thresholds []Replaced       `json:"thresholds,omitempty"` // of the rule that the configuration has replaced
+	Silence    *Silenced        `json:"silence,omitempty"`    // covers the finding now
 
 	// Adds has the rules of the workload's other findings to whose saving and gain those of this one can be added.
 	Adds []string `json:"adds,omitempty"`

@@ -27,19 +27,3 @@ type PerOperation struct {
 	High  *float64 `json:"high,omitempty"`
 	N     int      `json:"n"` // windows of one scrape interval
 }
-
-// Span is a range of values.
-type Span struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-}
-
-// Times returns a gain with the additional operations per second that it is, for a workload that does so many now.
-func (g *Gain) Times(perSecond float64) *Gain {
-	if g == nil {
-		return nil
-	}
-	more := *g
-	more.Operations = &Span{Low: g.Low * perSecond, High: g.High * perSecond}
-	return &more
-}

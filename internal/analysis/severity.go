@@ -2,6 +2,8 @@
 
 package analysis
 
+import "github.com/teescope/teescope/internal/analysis/estimate"
+
 // The least gains of the severities.
 const (
 	leastLow    = 0.01
@@ -29,12 +31,12 @@ func (s Severity) AtLeast(other Severity) bool { return s.LeastGain() >= other.L
 
 // SeverityOf returns the severity of what is sure of a gain. Without a gain, CPU time that is saved is low from 1 % of the
 // cores that the workload uses. Everything else is info.
-func SeverityOf(g *Gain, s *Saving, cores float64) Severity {
+func SeverityOf(g *estimate.Gain, s *estimate.Saving, cores float64) Severity {
 	return severityOf(g, s, cores, 1)
 }
 
 // severityOf is [SeverityOf] for a part of the least gains.
-func severityOf(g *Gain, s *Saving, cores, part float64) Severity {
+func severityOf(g *estimate.Gain, s *estimate.Saving, cores, part float64) Severity {
 	if g != nil {
 		for _, severity := range []Severity{High, Medium, Low} {
 			if g.Sure() >= part*severity.LeastGain() {
@@ -53,7 +55,7 @@ const Closing = 0.8
 
 // SeverityWhile is [SeverityOf] for a finding that was open with another severity. It falls only when the gain is clearly
 // below the least gain of that severity. An empty severity means that the finding was not open.
-func SeverityWhile(was Severity, g *Gain, s *Saving, cores float64) Severity {
+func SeverityWhile(was Severity, g *estimate.Gain, s *estimate.Saving, cores float64) Severity {
 	now := SeverityOf(g, s, cores)
 	if was == "" || now.AtLeast(was) {
 		return now

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/server/notify"
 )
@@ -65,7 +66,7 @@ func TestFindingsAreAlerts(t *testing.T) {
 	tell := sendFindings(hub)
 	f := analysis.Finding{
 		ID: "1", Rule: "ocall-bound", Workload: "db&page=tee", Instance: "n", Severity: analysis.Medium, Cause: "it leaves too often",
-		Advice: []string{"batch"}, FirstSeen: time.Now(), Runbook: "enclave-exits.md", Gain: &analysis.Gain{Low: 0.1, High: 0.3},
+		Advice: []string{"batch"}, FirstSeen: time.Now(), Runbook: "enclave-exits.md", Gain: &estimate.Gain{Low: 0.1, High: 0.3},
 	}
 	info := f
 	info.ID, info.Severity = "2", analysis.Info

@@ -10,6 +10,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
@@ -146,7 +147,7 @@ func TestNoWorkloadSavesMoreThanItUses(t *testing.T) {
 			if cores > used[of]*1.001 {
 				t.Errorf("%s: %+v saves %.3g of %.3g cores:%s", c.file, of, cores, used[of], estimates(r.Findings))
 			}
-			if share[of] > analysis.MaxShare+1e-9 {
+			if share[of] > estimate.MaxShare+1e-9 {
 				t.Errorf("%s: %+v gains %.3g of its time:%s", c.file, of, share[of], estimates(r.Findings))
 			}
 		}

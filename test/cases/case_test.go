@@ -23,6 +23,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/server/prom"
 )
@@ -299,15 +300,15 @@ func (w want) compare(f analysis.Finding, wrong func(string, ...any)) {
 		w.Gain.compare(f.Rule+": the gain", f.Gain != nil, gain(f), f.Gain, wrong)
 	}
 	if w.Saving != nil {
-		var both *analysis.Gain
+		var both *estimate.Gain
 		if f.Saving != nil {
-			both = &analysis.Gain{Low: f.Saving.Low, High: f.Saving.High}
+			both = &estimate.Gain{Low: f.Saving.Low, High: f.Saving.High}
 		}
 		w.Saving.compare(f.Rule+": the saving", f.Saving != nil, fmt.Sprintf("%+v", f.Saving), both, wrong)
 	}
 }
 
-func (i interval) compare(what string, is bool, text string, got *analysis.Gain, wrong func(string, ...any)) {
+func (i interval) compare(what string, is bool, text string, got *estimate.Gain, wrong func(string, ...any)) {
 	switch {
 	case i.None != !is:
 		wrong("%s is %s, and none expected is %t", what, text, i.None)

@@ -9,18 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
 // limitWanted is what a case expects to limit a workload.
 type limitWanted struct {
-	Workload string             `yaml:"workload"`
-	Is       analysis.LimitKind `yaml:"is"`
-	Because  string             `yaml:"because"`  // a part of the sentence
-	Evidence string             `yaml:"evidence"` // the first figure; empty means any
-	Window   float64            `yaml:"window"`   // in seconds; 0 means any
+	Workload string           `yaml:"workload"`
+	Is       engine.LimitKind `yaml:"is"`
+	Because  string           `yaml:"because"`  // a part of the sentence
+	Evidence string           `yaml:"evidence"` // the first figure; empty means any
+	Window   float64          `yaml:"window"`   // in seconds; 0 means any
 }
 
 // limitCases reads the cases of the limits. Each begins with the line "--- # NAME".
@@ -131,7 +130,7 @@ func TestLimitsWithoutAMetric(t *testing.T) {
 		for _, name := range c.metrics() {
 			less := c.change(func(s series) (string, bool) { return s.Values, metric(s) != name })
 			for _, l := range less.limits(t, host).Limits {
-				if l.Workload == c.Limit.Workload && l.Limit != c.Limit.Is && l.Limit != analysis.LimitUnknown && !weaker[[3]string{c.file, name, string(l.Limit)}] {
+				if l.Workload == c.Limit.Workload && l.Limit != c.Limit.Is && l.Limit != engine.LimitUnknown && !weaker[[3]string{c.file, name, string(l.Limit)}] {
 					t.Errorf("%s without %s: %s because %s", c.file, name, l.Limit, l.Because)
 				}
 			}

@@ -39,12 +39,12 @@ const (
 
 // A recordedLabel says what is true of a recording: see recorded/labels.yaml.
 type recordedLabel struct {
-	About    string               `yaml:"about"`
-	HeldOut  bool                 `yaml:"held_out"`
-	Workload string               `yaml:"workload"`
-	Find     []string             `yaml:"find"`
-	Allow    []string             `yaml:"allow"`
-	Limits   []analysis.LimitKind `yaml:"limits"`
+	About    string             `yaml:"about"`
+	HeldOut  bool               `yaml:"held_out"`
+	Workload string             `yaml:"workload"`
+	Find     []string           `yaml:"find"`
+	Allow    []string           `yaml:"allow"`
+	Limits   []engine.LimitKind `yaml:"limits"`
 }
 
 // A procTruth is what /proc said about the threads of a workload: how many ran, waited for a CPU and for a disk on average.
@@ -201,10 +201,10 @@ func (r recording) score(result engine.Result, s *recordedScore) {
 		judged = judged || l.Workload == r.Workload
 		switch {
 		case r.Workload == "" || l.Workload != r.Workload:
-		case l.Limit == analysis.LimitUnknown:
+		case l.Limit == engine.LimitUnknown:
 			s.unknown++
 			complain("the limit is unknown: %s", l.Because)
-		case slices.Contains(r.Limits, l.Limit), l.Limit == analysis.LimitCPU && r.competes(l.Workload):
+		case slices.Contains(r.Limits, l.Limit), l.Limit == engine.LimitCPU && r.competes(l.Workload):
 			s.stated++
 		default:
 			s.stated++

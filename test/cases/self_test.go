@@ -9,6 +9,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // loud is a rule that finds forks.
@@ -25,7 +26,7 @@ func loud(name string, from float64, severity analysis.Severity) engine.Rule {
 			}
 			return &engine.Verdict{
 				Cause: "it forks", Severity: severity, Evidence: []string{"forks"}, Advice: []string{"do not"},
-				Gain: analysis.Amdahl("x", 0.1, 0.5, "none"),
+				Gain: estimate.Amdahl("x", 0.1, 0.5, "none"),
 			}
 		},
 	}

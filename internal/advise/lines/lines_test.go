@@ -10,6 +10,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -25,7 +26,7 @@ func program(manifest string) advise.Program {
 func found(rule string) analysis.Finding {
 	return analysis.Finding{
 		Rule: rule, Workload: "redis", Cause: "the cause", Severity: analysis.Medium, Confidence: analysis.Likely, Advice: []string{"batch"},
-		Evidence: []analysis.Evidence{{Name: "exits", Value: 9, Unit: "1/s", Query: "rate(x[1m])"}}, Saving: analysis.Saves(0.1, 0.2),
+		Evidence: []analysis.Evidence{{Name: "exits", Value: 9, Unit: "1/s", Query: "rate(x[1m])"}}, Saving: estimate.Saves(0.1, 0.2),
 	}
 }
 

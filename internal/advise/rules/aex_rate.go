@@ -9,6 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -39,7 +40,7 @@ func aexRate() advise.Rule {
 			more := rate - judged.TickPerCore*busy
 			low, high := cost.AEX.CPU(more, f.Machine.Clock())
 			a := &advise.Advice{
-				Confidence: analysis.Possible, Do: do, Saving: analysis.Saves(min(low, busy), min(high, busy), cost.AEX.Assumption(), f.Machine.Clock().Assumption(), "the timer's interrupts remain"),
+				Confidence: analysis.Possible, Do: do, Saving: estimate.Saves(min(low, busy), min(high, busy), cost.AEX.Assumption(), f.Machine.Clock().Assumption(), "the timer's interrupts remain"),
 				Why:  fmt.Sprintf("%s asynchronous exits a second are %s for each busy core. The timer causes %d.", analysis.Figure(rate), analysis.Figure(rate/busy), judged.TickPerCore),
 				Seen: []advise.Seen{seen("AEXs without sync signals", rate, "1/s", at(f.StatsFile, f.Stats.Line)), seen("CPU time of the program", f.Busy(), "cores", f.StatsFile+", perf stat")},
 			}

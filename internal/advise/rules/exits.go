@@ -9,6 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -64,7 +65,7 @@ func manyExits(f *advise.Facts) *advise.Advice {
 		a.Seen = append(a.Seen, seen("CPU time of the program", used, "cores", f.StatsFile+", perf stat"))
 		least, most = min(least, used), min(most, used)
 	}
-	a.Saving = analysis.Saves(least, most, cost.OCALL.Assumption(), cost.Exitless.Assumption(), f.Machine.Clock().Assumption(),
+	a.Saving = estimate.Saves(least, most, cost.OCALL.Assumption(), cost.Exitless.Assumption(), f.Machine.Clock().Assumption(),
 		fmt.Sprintf("%d exits of each process belong to its start", startExits),
 		"the stats do not show what limits the throughput, so only CPU time is claimed")
 	a.Severity = analysis.SeverityOf(nil, a.Saving, max(used, 1))

@@ -18,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/advise/read"
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -147,7 +148,7 @@ func (g given) facts(t *testing.T) *advise.Facts {
 		if g.found != "none" {
 			f.Findings = []analysis.Finding{{
 				Rule: g.found, Cause: "the cause of the analysis", Severity: analysis.Medium, Confidence: analysis.Likely, Advice: []string{"the advice of the analysis"},
-				Evidence: []analysis.Evidence{{Name: "figure", Value: 1, Unit: "1/s"}}, Saving: analysis.Saves(0.1, 0.2),
+				Evidence: []analysis.Evidence{{Name: "figure", Value: 1, Unit: "1/s"}}, Saving: estimate.Saves(0.1, 0.2),
 			}}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -36,7 +37,7 @@ func traps() advise.Rule {
 			}
 			a := &advise.Advice{
 				Confidence: analysis.Likely,
-				Saving:     analysis.Saves(low, high, cost.AEX.Assumption(), cost.OCALL.Assumption(), clock.Assumption(), "each trap is one asynchronous exit, and an entry and an exit to emulate the instruction"),
+				Saving:     estimate.Saves(low, high, cost.AEX.Assumption(), cost.OCALL.Assumption(), clock.Assumption(), "each trap is one asynchronous exit, and an entry and an exit to emulate the instruction"),
 				Why:        fmt.Sprintf("%s synchronous signals a second: the enclave executes an instruction that SGX forbids there, and Gramine emulates it.", analysis.Figure(rate)),
 				Seen:       []advise.Seen{seen("sync signals after the start", rate, "1/s", at(f.StatsFile, f.Stats.Line))},
 				Do:         []string{"find CPUID and raw SYSCALL instructions in hot code: statically linked programs and their own OpenMP often have them"},

@@ -11,8 +11,8 @@ import (
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/manifest"
-	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // edmmLeast and edmmMost are the part of the loading time that EDMM saves. Documented (arXiv 2504.16251).
@@ -126,7 +126,7 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 	e.Assumptions = []string{cost.OCALL.Assumption(), cost.Exitless.Assumption(), clock.Assumption(), measured.assumption}
 	least, assumed := crowded(float64(m), used, cpus, counted)
 	if e.Assumptions = append(e.Assumptions, assumed...); used > 0 {
-		g := analysis.Amdahl("", 0, high/used)
+		g := estimate.Amdahl("", 0, high/used)
 		e.Effects = append(e.Effects, advise.Effect{What: throughputSaid(least), Low: least, High: g.High, Unit: "ratio"})
 		e.Seen = append(e.Seen, measured.cores)
 	}

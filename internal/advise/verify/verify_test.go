@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/compare"
 	"github.com/teescope/teescope/internal/run/runtest"
@@ -72,7 +73,7 @@ func tables(t *testing.T, before, after [2]float64, conditions ...string) Tables
 
 func TestJudge(t *testing.T) {
 	finding := func(rule string, explains ...string) analysis.Finding {
-		return analysis.Finding{Rule: rule, Explains: explains, Gain: &analysis.Gain{Low: 0.1, High: 0.3}, Saving: &analysis.Saving{Low: 0.3, High: 0.6}}
+		return analysis.Finding{Rule: rule, Explains: explains, Gain: &estimate.Gain{Low: 0.1, High: 0.3}, Saving: &estimate.Saving{Low: 0.3, High: 0.6}}
 	}
 	all := func(list ...analysis.Finding) Findings { return Findings{list, []string{"a", "b", "exitless"}} }
 	// 20 % more operations with the same 2 cores: 1.2 times the work of before takes 2/1.2 = 1.667 cores, 0.333 less.

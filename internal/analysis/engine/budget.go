@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -178,7 +179,7 @@ func (d *draft) waits() bool {
 // limitTime limits the savings to the CPU time of the workload, and the gains to its time.
 func limitTime(of []*draft) {
 	var saving, gaining []*draft
-	var savings []*analysis.Saving
+	var savings []*estimate.Saving
 	for _, d := range of {
 		if d.Saving != nil {
 			own := *d.Saving
@@ -186,13 +187,13 @@ func limitTime(of []*draft) {
 			saving, savings = append(saving, d), append(savings, &own)
 		}
 	}
-	if analysis.FitSavings(of[0].load.Cores, savings) {
+	if estimate.FitSavings(of[0].load.Cores, savings) {
 		overlapAll(saving)
 		for _, d := range saving {
 			d.assume("all causes together take at most the CPU time that the workload uses")
 		}
 	}
-	var gains []*analysis.Gain
+	var gains []*estimate.Gain
 	for _, d := range of {
 		if d.Gain == nil {
 			continue
@@ -206,13 +207,13 @@ func limitTime(of []*draft) {
 			gaining, gains = append(gaining, d), append(gains, &own)
 		}
 	}
-	if analysis.FitGains(gains) {
+	if estimate.FitGains(gains) {
 		overlapAll(gaining)
 	}
 }
 
 // sameSaving reports whether two savings have the same ends.
-func sameSaving(a, b *analysis.Saving) bool {
+func sameSaving(a, b *estimate.Saving) bool {
 	return a != nil && b != nil && a.Low == b.Low && a.High == b.High
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -89,7 +89,7 @@ func TestWaitsDoNotAdd(t *testing.T) {
 		}
 		share += f.Gain.High / (1 + f.Gain.High)
 	}
-	if share > analysis.MaxShare+1e-9 {
+	if share > estimate.MaxShare+1e-9 {
 		t.Errorf("both remove %v of the time", share)
 	}
 }

@@ -78,8 +78,8 @@ type Result struct {
 
 	// Limits has what limits each workload, those with the most CPU time first. LimitsLeftOut is the number of
 	// workloads beyond the bound.
-	Limits        []analysis.Limit `json:"-"`
-	LimitsLeftOut int              `json:"-"`
+	Limits        []Limit `json:"-"`
+	LimitsLeftOut int     `json:"-"`
 	// Operations has what one operation of a workload costs. An evaluation leaves it empty.
 	Operations []analysis.Operations `json:"-"`
 	// AtOnce has the IDs of the findings that one look proves: an event, or a new workload, which is judged with less

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -86,7 +87,7 @@ func above(name, query string, limit, share float64) Rule {
 			if !ok || v <= limit {
 				return nil
 			}
-			return &Verdict{Cause: "it is above", Confidence: analysis.Measured, Evidence: []string{"it"}, Advice: []string{"less"}, Gain: analysis.Amdahl("x", share, share, "none")}
+			return &Verdict{Cause: "it is above", Confidence: analysis.Measured, Evidence: []string{"it"}, Advice: []string{"less"}, Gain: estimate.Amdahl("x", share, share, "none")}
 		},
 	}
 }
@@ -274,7 +275,7 @@ func TestOneExplainsAnother(t *testing.T) {
 func TestVerdictsThatCannotBe(t *testing.T) {
 	good := func() *Verdict {
 		return &Verdict{Cause: "c", Evidence: []string{"it"}, Advice: []string{"a"},
-			Saving: analysis.Saves(0.1, 0.2, "x"), Gain: &analysis.Gain{Low: 1, High: 2, Limit: "x", Assumptions: []string{"x"}}}
+			Saving: estimate.Saves(0.1, 0.2, "x"), Gain: &estimate.Gain{Low: 1, High: 2, Limit: "x", Assumptions: []string{"x"}}}
 	}
 	for name, change := range map[string]func(*Verdict){
 		"no cause":            func(v *Verdict) { v.Cause = "" },

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -155,7 +157,7 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, analysis.Possible),
 		FirstSeen: s.At, LastSeen: s.At, Advice: v.Advice, Saving: v.Saving, Gain: v.Gain,
 		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(), Thresholds: replaced(rule, w),
-		Code: analysis.NewCode(rule.Code, w.Name),
+		Code: codelink.New(rule.Code, w.Name),
 	}
 	if f.Severity == "" {
 		f.Severity = analysis.SeverityWhile(w.was, v.Gain, v.Saving, w.Load.Cores)
@@ -187,7 +189,7 @@ func sound(v *Verdict) error {
 		return fmt.Errorf("there is no confidence %q", v.Confidence)
 	}
 	if g := v.Gain; g != nil {
-		if math.IsNaN(g.Low) || math.IsNaN(g.High) || g.Low < 0 || g.High < g.Low || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 {
+		if math.IsNaN(g.Low) || math.IsNaN(g.High) || g.Low < 0 || g.High < g.Low || g.High > estimate.MaxShare/(1-estimate.MaxShare)+1e-9 {
 			return fmt.Errorf("a gain of %v to %v is impossible", g.Low, g.High)
 		}
 		if len(g.Assumptions) == 0 || g.Limit == "" {

@@ -21,7 +21,7 @@ type Limiter struct {
 
 // A Statement is what a [Limiter] says about one workload.
 type Statement struct {
-	Limit    analysis.LimitKind
+	Limit    LimitKind
 	Because  string
 	Evidence []string // signals, as in [Verdict]
 }
@@ -35,7 +35,7 @@ const (
 
 // A statedLimit is a limit with the CPU time of the workload, or -1 if it was not measured.
 type statedLimit struct {
-	analysis.Limit
+	Limit
 	cores float64
 }
 
@@ -66,9 +66,9 @@ func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) 
 	slices.SortStableFunc(all, func(a, b query.Target) int { return cmp.Compare(s.cores(b), s.cores(a)) })
 	leftOut = max(0, len(all)-mostLimits)
 	for _, t := range all[:len(all)-leftOut] {
-		one := analysis.Limit{Workload: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Evidence: []analysis.Evidence{}}
+		one := Limit{Workload: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Evidence: []analysis.Evidence{}}
 		if gap[t] {
-			one.Limit, one.Because = analysis.LimitUnknown, cmp.Or(s.absence(t), "only a part of the workloads is judged")
+			one.Limit, one.Because = LimitUnknown, cmp.Or(s.absence(t), "only a part of the workloads is judged")
 		} else {
 			one = q.limitOf(s, rule, t, one, found)
 		}
@@ -92,7 +92,7 @@ func (s scene) cores(t query.Target) float64 {
 }
 
 // limitOf completes the limit of one workload.
-func (q *inquiry) limitOf(s scene, rule Rule, t query.Target, one analysis.Limit, found []draft) analysis.Limit {
+func (q *inquiry) limitOf(s scene, rule Rule, t query.Target, one Limit, found []draft) Limit {
 	var rules []string
 	for _, d := range found {
 		if d.Workload == t.Workload && d.Instance == t.Instance {
@@ -115,7 +115,7 @@ func (q *inquiry) limitOf(s scene, rule Rule, t query.Target, one analysis.Limit
 	}
 	if err != nil {
 		q.note(query.Problem{Kind: query.Broken, Workload: t.Workload, Instance: t.Instance, Error: "what limits it: " + err.Error()})
-		one.Limit, one.Because, one.Evidence = analysis.LimitUnknown, "it could not be judged", []analysis.Evidence{}
+		one.Limit, one.Because, one.Evidence = LimitUnknown, "it could not be judged", []analysis.Evidence{}
 	}
 	return one
 }
@@ -137,7 +137,7 @@ func (s scene) state(l *Limiter, rule Rule, w Workload, found []string) (stated 
 			break
 		}
 		if other := l.State(shifted, found); other.Limit != stated.Limit {
-			return Statement{Limit: analysis.LimitUnknown, Because: inaccurate, Evidence: stated.Evidence}, nil
+			return Statement{Limit: LimitUnknown, Because: inaccurate, Evidence: stated.Evidence}, nil
 		}
 	}
 	return stated, nil
@@ -156,9 +156,9 @@ func (g *gathering) keepLimits(most int) {
 }
 
 // stated returns what limits each workload, at most [mostLimitsOfAll].
-func (g *gathering) stated() []analysis.Limit {
+func (g *gathering) stated() []Limit {
 	g.keepLimits(mostLimitsOfAll)
-	all := make([]analysis.Limit, len(g.limits))
+	all := make([]Limit, len(g.limits))
 	for i, l := range g.limits {
 		all[i] = l.Limit
 	}

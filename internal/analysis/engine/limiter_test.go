@@ -5,8 +5,6 @@ package engine
 import (
 	"fmt"
 	"testing"
-
-	"github.com/teescope/teescope/internal/analysis"
 )
 
 // The workloads with the most CPU time are kept, on one machine and of all, and the others are counted.
@@ -16,7 +14,7 @@ func TestLimitsAreBounded(t *testing.T) {
 	for m := range machines {
 		var one part
 		for i := range each {
-			one.limits = append(one.limits, statedLimit{analysis.Limit{Workload: fmt.Sprintf("w%d", m*each+i)}, float64(m*each + i)})
+			one.limits = append(one.limits, statedLimit{Limit{Workload: fmt.Sprintf("w%d", m*each+i)}, float64(m*each + i)})
 		}
 		one.unstated = 3
 		g.add(one, nil)

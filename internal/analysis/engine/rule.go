@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -31,7 +33,7 @@ type Rule struct {
 	// Threads is the figure of single threads that the evidence is about. It is empty if the evidence is not about threads.
 	Threads analysis.ThreadFigure
 	// Code is what shows which code is the cause. It is empty if no code is.
-	Code analysis.CodeEvent
+	Code codelink.Event
 	// Thresholds may be replaced for some workloads: see [Override].
 	Thresholds []Threshold
 }
@@ -61,8 +63,8 @@ type Verdict struct {
 	// samples, "calls{syscall=futex}" that of the samples with this label.
 	Evidence   []string
 	Advice     []string
-	Saving     *analysis.Saving
-	Gain       *analysis.Gain // of waits that were measured; that of a saving follows from the limit: see [Verdict.Saves]
+	Saving     *estimate.Saving
+	Gain       *estimate.Gain // of waits that were measured; that of a saving follows from the limit: see [Verdict.Saves]
 	Event      bool           // it happened within the window, such as a process that was killed, and need not go on
 	Supersedes []string       // rules whose findings at the same workload this one explains
 	Stage      Stage          // whether it explains the events that it counts
@@ -71,19 +73,19 @@ type Verdict struct {
 	Needs float64
 
 	draws []draw
-	claim *analysis.Claim // by which the gain follows from the saving; nil for a wait that was measured
+	claim *estimate.Claim // by which the gain follows from the saving; nil for a wait that was measured
 }
 
 // Saves states that the cause takes low to high cores of CPU time. The throughput rises only if something limits the
 // workload: see [Load.Limit].
 func (v *Verdict) Saves(w Workload, low, high float64, assumptions ...string) {
-	v.saves(w, low, high, analysis.Claim{Limit: w.Load.Limit(0, false)}, assumptions)
+	v.saves(w, low, high, estimate.Claim{Limit: w.Load.Limit(0, false)}, assumptions)
 }
 
 // SavesAndRuns is [Verdict.Saves] for a cause that also keeps up to waiting threads from running. otherwise is what limits
 // the throughput if no measurement shows a limit of CPU time. It may be empty.
 func (v *Verdict) SavesAndRuns(w Workload, low, high, waiting float64, otherwise string, assumptions ...string) {
-	claim := analysis.Claim{Limit: w.Load.Limit(0, false), Waiting: waiting}
+	claim := estimate.Claim{Limit: w.Load.Limit(0, false), Waiting: waiting}
 	if claim.Limit == "" {
 		claim.Limit, claim.Unsure = otherwise, true
 	}
@@ -92,7 +94,7 @@ func (v *Verdict) SavesAndRuns(w Workload, low, high, waiting float64, otherwise
 
 // SavesSpinning is [Verdict.Saves] for a cause that keeps threads busy: busy threads then show no limit.
 func (v *Verdict) SavesSpinning(w Workload, low, high float64, assumptions ...string) {
-	v.saves(w, low, high, analysis.Claim{Limit: w.Load.Limit(0, true)}, assumptions)
+	v.saves(w, low, high, estimate.Claim{Limit: w.Load.Limit(0, true)}, assumptions)
 }
 
 // Waits states that threads of the workload wait because of the cause, for a share of the time between low and high. waiting
@@ -100,12 +102,12 @@ func (v *Verdict) SavesSpinning(w Workload, low, high float64, assumptions ...st
 func (v *Verdict) Waits(w Workload, waiting, low, high float64, assumptions ...string) {
 	v.Gain, v.claim = nil, nil
 	if limit := w.Load.Limit(waiting, false); limit != "" {
-		v.Gain = analysis.Amdahl(limit, low, high, assumptions...)
+		v.Gain = estimate.Amdahl(limit, low, high, assumptions...)
 	}
 }
 
-func (v *Verdict) saves(w Workload, low, high float64, claim analysis.Claim, assumptions []string) {
-	v.Saving = analysis.Saves(low, high, assumptions...)
+func (v *Verdict) saves(w Workload, low, high float64, claim estimate.Claim, assumptions []string) {
+	v.Saving = estimate.Saves(low, high, assumptions...)
 	v.Gain, v.claim = v.Saving.Gain(w.Load.Cores, claim), &claim
 }
 

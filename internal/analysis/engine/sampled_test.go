@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -118,7 +119,7 @@ func TestAGainCoversTheInterval(t *testing.T) {
 	rule.Judge = func(w Workload) *Verdict {
 		v := judge(w)
 		rate, _ := w.Value(rule.Signals[0])
-		v.Gain = analysis.Amdahl("x", rate/10_000, rate/5_000, "assumed")
+		v.Gain = estimate.Amdahl("x", rate/10_000, rate/5_000, "assumed")
 		v.Confidence = analysis.Measured
 		if rate < 900 {
 			v.Confidence = analysis.Possible

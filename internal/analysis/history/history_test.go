@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/ledger"
 )
 
@@ -58,7 +59,7 @@ func (s *server) start() {
 func finding(rule, workload string, at time.Time) analysis.Finding {
 	return analysis.Finding{
 		ID: analysis.ID(rule, workload, "a"), Rule: rule, Title: "too much of it", Workload: workload, Instance: "a", Severity: analysis.Medium,
-		Confidence: analysis.Likely, FirstSeen: at, LastSeen: at, Gain: analysis.Amdahl("one thread", 0.2, 0.5, "x"), Saving: analysis.Saves(0.5, 1.5, "y"),
+		Confidence: analysis.Likely, FirstSeen: at, LastSeen: at, Gain: estimate.Amdahl("one thread", 0.2, 0.5, "x"), Saving: estimate.Saves(0.5, 1.5, "y"),
 		Evidence: []analysis.Evidence{{Name: "calls", Value: float64(at.Sub(noon).Minutes()), Unit: "1/s", N: 60, Query: "calls[5m]"}},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 var nowL = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -52,7 +53,7 @@ func (s *scribe) reopen() {
 
 func finding(rule string, severity analysis.Severity, at time.Time) analysis.Finding {
 	return analysis.Finding{ID: analysis.ID(rule, "w", "a"), Rule: rule, Workload: "w", Instance: "a", Severity: severity, FirstSeen: at, LastSeen: at,
-		Evidence: []analysis.Evidence{{Name: "it", Value: 1, Unit: "1/s", Query: "q"}}, Gain: analysis.Amdahl("one thread", 0.1, 0.2, "x")}
+		Evidence: []analysis.Evidence{{Name: "it", Value: 1, Unit: "1/s", Query: "q"}}, Gain: estimate.Amdahl("one thread", 0.1, 0.2, "x")}
 }
 
 // minute advances the time by a minute and reports these findings.

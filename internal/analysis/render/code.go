@@ -5,7 +5,7 @@ package render
 import (
 	"fmt"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 )
 
 // codeLine is a function that a finding is about, or a way to the code.
@@ -15,7 +15,7 @@ type codeLine struct {
 }
 
 // codeLines lists the functions, the profiles that are kept, and the command that records one.
-func codeLines(c *analysis.Code) (lines []codeLine) {
+func codeLines(c *codelink.Code) (lines []codeLine) {
 	if c == nil {
 		return nil
 	}
@@ -32,10 +32,10 @@ func codeLines(c *analysis.Code) (lines []codeLine) {
 }
 
 // sampledOf says what the samples are taken of.
-var sampledOf = map[analysis.CodeEvent]string{analysis.CodeCPU: "CPU time", analysis.CodeCalls: "time in the kernel"}
+var sampledOf = map[codelink.Event]string{codelink.CPU: "CPU time", codelink.Calls: "time in the kernel"}
 
 // Functions describes the functions with the most samples.
-func Functions(c *analysis.Code) (lines []string) {
+func Functions(c *codelink.Code) (lines []string) {
 	of := sampledOf[c.Event]
 	if c.Functions == nil || of == "" {
 		return nil

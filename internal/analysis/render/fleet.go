@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -97,7 +98,7 @@ func sum(a, b float64) float64 { return min(a+b, math.MaxFloat64) }
 func (c Cause) Text() string {
 	line := say("fleet_cause", "title", clean(c.Title), "rule", clean(c.Rule), "severity", string(c.Severity),
 		"machines", text.Plural(c.Machines, "machine", "machines"), "findings", text.Plural(c.Findings, "finding", "findings"))
-	if saved := Saving(analysis.Saves(c.SavedLow, c.SavedHigh)); saved != "" && len(c.Members) > 0 {
+	if saved := Saving(estimate.Saves(c.SavedLow, c.SavedHigh)); saved != "" && len(c.Members) > 0 {
 		first := analysis.Finding{Workload: c.Members[0].Workload, Instance: c.Members[0].Instance}
 		line += say("fleet_saved", "saving", saved, "first", subject(first))
 	}

@@ -13,13 +13,14 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // fleet returns the findings of 14 machines with two workloads each: contended locks at all of one workload and at three of the
 // other, small reads at two machines with a larger saving, and one cause on a single machine.
 func fleet() engine.Result {
 	r := engine.Result{At: at, Window: 5 * time.Minute, Workloads: 28, Checked: []string{"lock-contention", "small-io"}}
-	add := func(rule, title, workload string, machine int, severity analysis.Severity, saving *analysis.Saving) {
+	add := func(rule, title, workload string, machine int, severity analysis.Severity, saving *estimate.Saving) {
 		instance := fmt.Sprintf("node%02d:9750", machine)
 		r.Findings = append(r.Findings, analysis.Finding{
 			ID: analysis.ID(rule, workload, instance), Rule: rule, Title: title, Workload: workload, Instance: instance, Cause: "It is so.",
@@ -27,8 +28,8 @@ func fleet() engine.Result {
 			Evidence: []analysis.Evidence{{Name: "cpu", Value: 1, Unit: "cores", Query: "x"}}, Advice: []string{"Do less."},
 		})
 	}
-	cores := func(low, high float64) *analysis.Saving {
-		return analysis.Saves(low, high, "an OCALL costs 8000 to 14000 cycles")
+	cores := func(low, high float64) *estimate.Saving {
+		return estimate.Saves(low, high, "an OCALL costs 8000 to 14000 cycles")
 	}
 	for machine := 1; machine <= 14; machine++ {
 		add("lock-contention", "threads wait for each other's locks", "db", machine, analysis.Low, cores(0.1, 0.2))
@@ -79,14 +80,14 @@ func TestMutedFindingsAreInNoCause(t *testing.T) {
 func TestTheMembersOfACauseAreBounded(t *testing.T) {
 	var many []analysis.Finding
 	for i := range 3 * mostMembers {
-		many = append(many, analysis.Finding{Rule: "r", Workload: "w", Instance: fmt.Sprint(i), Severity: analysis.Low, Saving: analysis.Saves(float64(i), float64(i)+1)})
+		many = append(many, analysis.Finding{Rule: "r", Workload: "w", Instance: fmt.Sprint(i), Severity: analysis.Low, Saving: estimate.Saves(float64(i), float64(i)+1)})
 	}
 	causes := Causes(many)
 	if len(causes) != 1 || causes[0].Machines != 150 || len(causes[0].Members) != mostMembers || causes[0].Members[0].Instance != "149" {
 		t.Errorf("%+v", causes)
 	}
 	for i := range many {
-		many[i].Saving = analysis.Saves(math.MaxFloat64/2, math.MaxFloat64)
+		many[i].Saving = estimate.Saves(math.MaxFloat64/2, math.MaxFloat64)
 	}
 	if err := New("x", engine.Result{Findings: many}, 0, nil).JSON(io.Discard); err != nil {
 		t.Errorf("with garbage: %v", err)

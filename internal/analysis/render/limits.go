@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -19,25 +20,25 @@ const mostLimits = 10
 const widest = 32
 
 // limitName returns a limit as people read it.
-func limitName(l analysis.Limit) string { return text.Terminal(l.Limit.Name()) }
+func limitName(l engine.Limit) string { return text.Terminal(l.Limit.Name()) }
 
 const limitsTitle = "What limits each workload"
 
 // shownLimits returns the first limits, and how many there are beyond them.
-func (r Report) shownLimits() (shown []analysis.Limit, more int) {
+func (r Report) shownLimits() (shown []engine.Limit, more int) {
 	n := min(len(r.Limits), mostLimits)
 	return r.Limits[:n], len(r.Limits) - n + r.LimitsLeftOut
 }
 
 // limitReason returns the reason of a limit, and its first figure with the number of samples.
-func limitReason(l analysis.Limit) string {
+func limitReason(l engine.Limit) string {
 	if len(l.Evidence) == 0 {
 		return l.Because
 	}
 	return l.Because + " (" + l.Evidence[0].Name + " " + figure(l.Evidence[0]) + ")"
 }
 
-func limitSubject(l analysis.Limit) string {
+func limitSubject(l engine.Limit) string {
 	return subject(analysis.Finding{Workload: l.Workload, Instance: l.Instance})
 }
 
@@ -48,8 +49,8 @@ func (t terminal) limits(r Report) {
 	}
 	t.line()
 	t.line(t.paint(bold, limitsTitle))
-	width := func(of func(analysis.Limit) string) int {
-		return min(widest, utf8.RuneCountInString(of(slices.MaxFunc(shown, func(a, b analysis.Limit) int {
+	width := func(of func(engine.Limit) string) int {
+		return min(widest, utf8.RuneCountInString(of(slices.MaxFunc(shown, func(a, b engine.Limit) int {
 			return utf8.RuneCountInString(of(a)) - utf8.RuneCountInString(of(b))
 		}))))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -67,7 +68,7 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 		fmt.Fprintf(w, "- %s: %s\n", markdown(strings.TrimSuffix(l.title, ":")), code(l.text))
 	}
 	markdownList(w, "**"+say("settings")+"**", f.Settings)
-	markdownList(w, "**"+say("assumes")+"**", analysis.Assumptions(f.Saving, f.Gain))
+	markdownList(w, "**"+say("assumes")+"**", estimate.Assumptions(f.Saving, f.Gain))
 	markdownList(w, "**"+say("others")+"**", together(f))
 	if len(f.Explains) > 0 {
 		markdownList(w, "**"+say("explains")+"**", []string{strings.Join(f.Explains, ", ")})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // counted returns a result with operations of each kind.
@@ -83,12 +84,12 @@ func TestGainsInOperations(t *testing.T) {
 	for want, g := range map[string][2]float64{
 		"100 operations/s to 200 operations/s more": {0.1, 0.2}, "up to 200 operations/s more": {0, 0.2}, "at least 100 operations/s more": {0.1, 0.9}, "about 100 operations/s more": {0.1, 0.1},
 	} {
-		f := analysis.Finding{Throughput: &analysis.Evidence{Value: 1000}, Gain: (&analysis.Gain{Low: g[0], High: g[1], Limit: "a thread"}).Times(1000)}
+		f := analysis.Finding{Throughput: &analysis.Evidence{Value: 1000}, Gain: (&estimate.Gain{Low: g[0], High: g[1], Limit: "a thread"}).Times(1000)}
 		if got := inOperations(f); got != fmt.Sprintf(" It does 1k operations/s now, so that is %s.", want) {
 			t.Errorf("%v: %q", g, got)
 		}
 	}
-	if got := inOperations(analysis.Finding{Gain: &analysis.Gain{Low: 1, High: 2}}); got != "" {
+	if got := inOperations(analysis.Finding{Gain: &estimate.Gain{Low: 1, High: 2}}); got != "" {
 		t.Errorf("without a count: %q", got)
 	}
 }

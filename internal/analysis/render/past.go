@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/history"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -155,10 +156,10 @@ func (p Past) notes() []string {
 func past(e history.Entry) analysis.Finding {
 	f := analysis.Finding{Rule: clean(e.Rule), Title: clean(e.Title), Workload: e.Workload, Instance: e.Instance}
 	if e.Saving != nil {
-		f.Saving = &analysis.Saving{Low: e.Saving.Low, High: e.Saving.High}
+		f.Saving = &estimate.Saving{Low: e.Saving.Low, High: e.Saving.High}
 	}
 	if e.Gain != nil {
-		f.Gain = &analysis.Gain{Low: e.Gain.Low, High: e.Gain.High}
+		f.Gain = &estimate.Gain{Low: e.Gain.Low, High: e.Gain.High}
 	}
 	return f
 }

@@ -21,7 +21,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/window"
 	"github.com/teescope/teescope/internal/lib/stat"
@@ -70,21 +72,20 @@ func found() engine.Result {
 					{Name: "CPU time", Value: 0.97, Unit: "ratio", Low: ptr(0.95), High: ptr(0.99), N: 60, Query: "sum(rate(teescope_cpu_seconds_total[5m]))"},
 				},
 				Advice: []string{"Use a runtime whose clock stays inside: SCONE after commit 09fea91, Gramine with a trusted time source.", "Ask for the time once a batch."},
-				Saving: &analysis.Saving{Low: 0.29, High: 0.57, Assumptions: []string{"an OCALL costs 8000 to 14000 cycles"}},
-				Gain: &analysis.Gain{Low: 0.5, High: 1.4, Limit: "its busiest thread, which runs for 97 % of the time",
+				Saving: &estimate.Saving{Low: 0.29, High: 0.57, Assumptions: []string{"an OCALL costs 8000 to 14000 cycles"}},
+				Gain: &estimate.Gain{Low: 0.5, High: 1.4, Limit: "its busiest thread, which runs for 97 % of the time",
 					Assumptions: []string{"an OCALL costs 8000 to 14000 cycles", "the rest of the work takes as long as now"}},
 				Threads: []analysis.Threads{
 					{Name: "redis-server", Count: 1, Figure: analysis.ThreadCPU, Value: 0.96, Unit: "cores"},
 					{Name: "bio_aof", Count: 3, Figure: analysis.ThreadSleeps, Value: 1200, Unit: "1/s"},
 					{Name: "jemalloc_bg_thd", Count: 2, Figure: analysis.ThreadQueue, Value: 0.01, Unit: "threads"},
 				},
-				NotWhen:  []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
-				Sources:  []string{"TEEMon, Middleware 2020, section 6.4"},
-				Explains: []string{"ocall-bound", "context-switch-storm"},
-				Code: &analysis.Code{
-					Event: analysis.CodeCalls, Command: "sudo teescope profile record --event syscalls --for 30s --watch workload=redis-server -o code.html",
+				NotWhen: []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
+				Sources: []string{"TEEMon, Middleware 2020, section 6.4"}, Explains: []string{"ocall-bound", "context-switch-storm"},
+				Code: &codelink.Code{
+					Event: codelink.Calls, Command: "sudo teescope profile record --event syscalls --for 30s --watch workload=redis-server -o code.html",
 					Profile: "/api/profiles/merged?format=html&workload=redis-server&start=1&end=2", Change: "/api/profiles/merged?format=html&base.start=0&base.end=1",
-					Functions: &analysis.Functions{Samples: 812, Unnamed: 0.04, Top: []analysis.Function{
+					Functions: &codelink.Functions{Samples: 812, Unnamed: 0.04, Top: []codelink.Function{
 						{Name: "getMonotonicUs", Share: 0.41, Low: 0.36, High: 0.46}, {Name: "writeToClient", Share: 0.002, Low: 0.0001, High: 0.01}}},
 				},
 				Runbook: "docs/runbooks/chatty-syscall.md",
@@ -92,8 +93,7 @@ func found() engine.Result {
 			{
 				ID: "1", Rule: "epc-thrashing", Title: "enclave memory that does not fit", Workload: "db", Severity: analysis.Medium, Confidence: analysis.Measured,
 				Cause: "Pages are loaded back.", FirstSeen: at, LastSeen: at,
-				Evidence: []analysis.Evidence{{Name: "resident", Value: 94 << 20, Unit: "bytes", Query: "x"}},
-				Advice:   []string{"Give it 127 MiB."}, Gain: &analysis.Gain{High: 0.12, Limit: "one thread"},
+				Evidence: []analysis.Evidence{{Name: "resident", Value: 94 << 20, Unit: "bytes", Query: "x"}}, Advice: []string{"Give it 127 MiB."}, Gain: &estimate.Gain{High: 0.12, Limit: "one thread"},
 			},
 			{
 				ID: "2", Rule: "memory-pressure", Title: "pressure of the host", Severity: analysis.Info, Confidence: analysis.Possible,
@@ -106,13 +106,13 @@ func found() engine.Result {
 			{Kind: query.Gap, Workload: "cron", Instance: "node1:9750", Error: "it was there for 20 % of the window"},
 			{Kind: query.Failed, Query: "sum(x)", Error: "no answer within 10s", Rules: []string{"numa-remote"}},
 		},
-		Limits: []analysis.Limit{
+		Limits: []engine.Limit{
 			{
-				Workload: "redis-server", Instance: "node1:9750", Limit: analysis.LimitCPU, Window: 300,
+				Workload: "redis-server", Instance: "node1:9750", Limit: engine.LimitCPU, Window: 300,
 				Because:  "its busiest thread, which runs for 97 % of the time",
 				Evidence: []analysis.Evidence{{Name: "busiest", Value: 0.97, Unit: "ratio", N: 60, Query: "max(busiest)"}, {Name: "nan", Value: math.NaN()}},
 			},
-			{Workload: "cron", Instance: "node1:9750", Limit: analysis.LimitUnknown, Window: 300, Because: "samples cover only 20 % of the window"},
+			{Workload: "cron", Instance: "node1:9750", Limit: engine.LimitUnknown, Window: 300, Because: "samples cover only 20 % of the window"},
 		},
 		LimitsLeftOut: 2,
 		Checked:       []string{"chatty-syscall", "epc-thrashing", "memory-pressure"},
@@ -138,8 +138,8 @@ func hostile() engine.Result {
 			Evidence: []analysis.Evidence{{Name: evil, Value: math.Inf(1), Unit: evil, Query: evil}}, Advice: []string{evil},
 		}},
 		Problems: []query.Problem{{Kind: query.Broken, Workload: evil, Error: evil}},
-		Limits: []analysis.Limit{{
-			Workload: evil, Instance: evil, Limit: analysis.LimitClients, Window: 60, Because: evil,
+		Limits: []engine.Limit{{
+			Workload: evil, Instance: evil, Limit: engine.LimitClients, Window: 60, Because: evil,
 			Evidence: []analysis.Evidence{{Name: evil, Value: 1, Unit: evil, Query: evil}},
 		}},
 	}
@@ -247,7 +247,7 @@ func TestMarkdown(t *testing.T) {
 func TestHostileNamesReachNoTerminalAndNoPage(t *testing.T) {
 	r := New("\x1b[2J", hostile(), 0, []string{"\x1b[2J"})
 	evil := r.Findings[0].Workload
-	r.Findings[0].Code = &analysis.Code{Event: analysis.CodeCPU, Command: evil, Profile: evil, Change: evil, Functions: &analysis.Functions{Samples: 20, Top: []analysis.Function{{Name: evil}}}}
+	r.Findings[0].Code = &codelink.Code{Event: codelink.CPU, Command: evil, Profile: evil, Change: evil, Functions: &codelink.Functions{Samples: 20, Top: []codelink.Function{{Name: evil}}}}
 	var text, md bytes.Buffer
 	if err := r.Text(&text, false); err != nil {
 		t.Fatal(err)
@@ -342,14 +342,14 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{analysis.Evidence{}, s.Defs["evidence"]},
 		{analysis.PerOperation{}, s.Defs["per_operation"]},
 		{analysis.Operations{}, s.Defs["operations"]},
-		{analysis.Span{}, s.Defs["span"]},
+		{estimate.Span{}, s.Defs["span"]},
 		{analysis.Threads{}, s.Defs["threads"]},
-		{analysis.Code{}, s.Defs["code"]},
-		{analysis.Functions{}, s.Defs["functions"]},
+		{codelink.Code{}, s.Defs["code"]},
+		{codelink.Functions{}, s.Defs["functions"]},
 		{Cause{}, s.Defs["cause"]},
 		{Member{}, s.Defs["member"]},
-		{analysis.Gain{}, s.Defs["gain"]},
-		{analysis.Saving{}, s.Defs["saving"]},
+		{estimate.Gain{}, s.Defs["gain"]},
+		{estimate.Saving{}, s.Defs["saving"]},
 		{analysis.Silenced{}, s.Defs["silence"]},
 		{analysis.Replaced{}, s.Defs["threshold"]},
 		{analysis.Preceding{}, s.Defs["preceding"]},
@@ -409,7 +409,7 @@ func TestGain(t *testing.T) {
 		{0, 19, "up to 20 times as much"}, {0.001, 0.002, "under 1 % more"}, {0.2, 0.2, "about 20 % more"}, {0.02, 0.034, "2 to 3.4 % more"},
 		{0.1, 0.31, "at least 10 % more"}, {0.2, 4, "at least 20 % more"}, // wider than threefold
 	} {
-		if got := Gain(&analysis.Gain{Low: tt.low, High: tt.high}); got != tt.want {
+		if got := Gain(&estimate.Gain{Low: tt.low, High: tt.high}); got != tt.want {
 			t.Errorf("%v to %v is %q, want %q", tt.low, tt.high, got, tt.want)
 		}
 	}
@@ -426,15 +426,15 @@ func TestSaving(t *testing.T) {
 		{0.15, 0.4, "0.15 to 0.4 CPU cores saved"}, {0, 0.5, "up to 0.5 CPU cores saved"}, {0.02, 0.3, "at least 0.02 CPU cores saved"},
 		{1.2, 1.2001, "about 1.2 CPU cores saved"}, {12, 30, "12 to 30 CPU cores saved"},
 	} {
-		if got := Saving(&analysis.Saving{Low: tt.low, High: tt.high}); got != tt.want {
+		if got := Saving(&estimate.Saving{Low: tt.low, High: tt.high}); got != tt.want {
 			t.Errorf("%v to %v is %q, want %q", tt.low, tt.high, got, tt.want)
 		}
 	}
-	f := analysis.Finding{Saving: &analysis.Saving{Low: 0.1, High: 0.2}}
+	f := analysis.Finding{Saving: &estimate.Saving{Low: 0.1, High: 0.2}}
 	if got, want := worthInFull(f), "0.1 to 0.2 CPU cores saved. No measurement shows that the throughput would rise."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	f.Gain = &analysis.Gain{Low: 0.1, High: 0.2, Limit: "its busiest thread"}
+	f.Gain = &estimate.Gain{Low: 0.1, High: 0.2, Limit: "its busiest thread"}
 	if got, want := worthInFull(f), "0.1 to 0.2 CPU cores saved; throughput 10 to 20 % more. The throughput is limited by its busiest thread."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -36,8 +36,8 @@ type Report struct {
 	// findings that are left out too.
 	Causes []Cause `json:"causes"`
 	// Limits has what limits each workload, also without a finding: those with the most CPU time first.
-	Limits        []analysis.Limit `json:"limits"`
-	LimitsLeftOut int              `json:"limits_left_out"` // further workloads
+	Limits        []engine.Limit `json:"limits"`
+	LimitsLeftOut int            `json:"limits_left_out"` // further workloads
 	// Operations has what one operation costs, for workloads whose application counts them.
 	Operations []analysis.Operations `json:"operations"`
 	LeftOut    int                   `json:"left_out"` // further findings that are not listed

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -127,7 +129,7 @@ func (t terminal) finding(i int, f analysis.Finding) {
 	t.list(say("advice"), f.Advice)
 	t.code(f.Code)
 	t.list(say("settings"), f.Settings)
-	t.list(say("assumes"), analysis.Assumptions(f.Saving, f.Gain))
+	t.list(say("assumes"), estimate.Assumptions(f.Saving, f.Gain))
 	t.list(say("others"), together(f))
 	if len(f.Explains) > 0 {
 		t.list(say("explains"), []string{strings.Join(f.Explains, ", ")})
@@ -152,7 +154,7 @@ func (t terminal) list(title string, lines []string) {
 }
 
 // code writes how the code is found. Addresses and commands are not wrapped, so that they can be copied.
-func (t terminal) code(c *analysis.Code) {
+func (t terminal) code(c *codelink.Code) {
 	for i, l := range codeLines(c) {
 		if i == 0 {
 			t.line()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -117,7 +118,7 @@ func times(v float64) string {
 const mostSpread = 3
 
 // Gain formats the interval of the additional throughput without the cause.
-func Gain(g *analysis.Gain) string {
+func Gain(g *estimate.Gain) string {
 	switch {
 	case g == nil:
 		return ""
@@ -143,7 +144,7 @@ func Gain(g *analysis.Gain) string {
 const leastCores = 0.001
 
 // Saving formats the interval of the CPU time that is saved without the cause.
-func Saving(s *analysis.Saving) string {
+func Saving(s *estimate.Saving) string {
 	if s == nil {
 		return ""
 	}

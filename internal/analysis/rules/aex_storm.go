@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -64,7 +65,7 @@ var (
 func aexStorm() engine.Rule {
 	return engine.Rule{
 		Name: AEXStorm, Title: "trapped instructions or interrupts force exits from the enclave",
-		Code:       analysis.CodeCPU,
+		Code:       codelink.CPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{aexTraps, aexTicks},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal, aexCausesSignal, aexVarianceSignal},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
@@ -48,7 +49,7 @@ var (
 func bounceBuffers() engine.Rule {
 	return engine.Rule{
 		Name: BounceBuffers, Title: "there is no room in the bounce buffers of this confidential machine",
-		Code:       analysis.CodeCalls,
+		Code:       codelink.Calls,
 		Thresholds: []engine.Threshold{bounceFailures, bounceShare},
 		Signals:    []engine.Signal{bounceFailuresSignal, bounceBytesSignal, bounceAllSignal, bouncePoolSignal},
 		Judge:      judgeBounceBuffers,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -34,7 +35,7 @@ var ecallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "rati
 func chattyECALLs() engine.Rule {
 	return engine.Rule{
 		Name: ChattyECALLs, Title: "short calls into the enclave take much of the time",
-		Code:       analysis.CodeECALLs,
+		Code:       codelink.ECALLs,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{ecallCost},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, userSignal, exitsSignal, ecallsSignal, ecallTimeSignal, ecallTimedSignal},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -32,7 +33,7 @@ var (
 func contextSwitchStorm() engine.Rule {
 	return engine.Rule{
 		Name: ContextSwitchStorm, Title: "threads are switched in and out very often",
-		Code:       analysis.CodeWaits,
+		Code:       codelink.Waits,
 		Threads:    analysis.ThreadSleeps,
 		Thresholds: []engine.Threshold{stormRate, stormCost},
 		Signals: []engine.Signal{

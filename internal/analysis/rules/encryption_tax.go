@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -53,7 +54,7 @@ var encryptionCalls = engine.Threshold{Name: "calls", Default: encryptedCalls, U
 func encryptionTax() engine.Rule {
 	return engine.Rule{
 		Name: EncryptionTax, Title: "encrypted files or pipes are used often",
-		Code:       analysis.CodeCPU,
+		Code:       codelink.CPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{encryptionCalls},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, nodesSignal, movesSignal},

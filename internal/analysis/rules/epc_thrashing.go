@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // EPCThrashing names the rule of this file.
@@ -59,7 +61,7 @@ var epcPages = engine.Threshold{Name: "pages", Default: pagingPages, Unit: "1/s"
 func epcThrashing() engine.Rule {
 	return engine.Rule{
 		Name: EPCThrashing, Title: "the enclaves do not fit into the enclave page cache",
-		Code:        analysis.CodeCPU,
+		Code:        codelink.CPU,
 		CompetesFor: analysis.SharedEPC,
 		Thresholds:  []engine.Threshold{epcPages},
 		Signals: []engine.Signal{
@@ -150,7 +152,7 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 		v.Evidence = append(v.Evidence, stallSignal.Name, machineLoadedSignal.Name)
 		v.Waits(w, stall, low, high, "the time that threads waited is measured on the machine, and each page takes as long")
 		if most > stall {
-			v.Saving = analysis.Saves(spent*stall/most, stall, append(assumptions, "at most the time that threads waited is saved")...)
+			v.Saving = estimate.Saves(spent*stall/most, stall, append(assumptions, "at most the time that threads waited is saved")...)
 		}
 	}
 	if from != loadedSignal.Name {

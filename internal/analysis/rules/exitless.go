@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -51,7 +53,7 @@ var exitlessCost = engine.Threshold{Name: "share", Default: exitlessWorth, Unit:
 func exitless() engine.Rule {
 	return engine.Rule{
 		Name: Exitless, Title: "Exitless system calls would help, or use cores without benefit",
-		Code:       analysis.CodeOCALLs,
+		Code:       codelink.OCALLs,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{exitlessCost},
 		Signals: []engine.Signal{
@@ -144,7 +146,7 @@ func exitlessCPUsScarce(w engine.Workload, v map[engine.Signal]float64) *engine.
 			"set sgx.insecure__rpc_thread_num to 0: this frees the CPUs that the threads outside use",
 			"or give the workload one more CPU for each thread outside, and pin enclave threads and threads outside to different CPUs",
 		},
-		Gain: analysis.Amdahl("the CPUs of the machine", 0, (wait-saved)/(v[cpuSignal]+wait),
+		Gain: estimate.Amdahl("the CPUs of the machine", 0, (wait-saved)/(v[cpuSignal]+wait),
 			"at best no thread waits for a CPU, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption()),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity},
 	}

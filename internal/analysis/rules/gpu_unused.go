@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
@@ -34,7 +35,7 @@ var gpuBusy = engine.Threshold{Name: "cpu", Default: leastBusy, Unit: "cores", H
 func gpuUnused() engine.Rule {
 	return engine.Rule{
 		Name: GPUUnused, Title: "a program that found no GPU goes on with the CPU",
-		Code:       analysis.CodeCPU,
+		Code:       codelink.CPU,
 		Threads:    analysis.ThreadCPU,
 		Signals:    []engine.Signal{cpuSignal, gpuStartsSignal, gpuLaunchesSignal, gpuReadySignal},
 		Judge:      judgeGPUUnused,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -29,7 +30,7 @@ var guestCost = engine.Threshold{Name: "share", Default: guestShare, Unit: "rati
 func guestExits() engine.Rule {
 	return engine.Rule{
 		Name: GuestExits, Title: "instructions need the host of this confidential machine too often",
-		Code:       analysis.CodeCPU,
+		Code:       codelink.CPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{guestCost},
 		Signals:    []engine.Signal{cpuSignal, guestExceptionsSignal},

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -181,7 +180,7 @@ func (s spending) state(found []string) engine.Statement {
 		return unknown("its CPU time was not measured")
 	}
 	if s.Load.Throttled >= engine.ThrottledPeriods {
-		return said(analysis.LimitQuota, "its CPU quota stops it in "+percent(s.Load.Throttled)+" of the periods", throttledSignal, stoppedSignal, cpuSignal)
+		return said(engine.LimitQuota, "its CPU quota stops it in "+percent(s.Load.Throttled)+" of the periods", throttledSignal, stoppedSignal, cpuSignal)
 	}
 	if s.active+s.memory+orZero(s.disk) >= saturated {
 		return s.atLimit(found)
@@ -193,7 +192,7 @@ func (s spending) state(found []string) engine.Statement {
 func (s spending) atLimit(found []string) engine.Statement {
 	switch most := max(s.active, s.memory, orZero(s.disk)); {
 	case s.memory >= most:
-		return said(analysis.LimitMemory, "all its tasks wait for memory for "+percent(s.memory)+" of the time", stalledSignal, pressureSignal)
+		return said(engine.LimitMemory, "all its tasks wait for memory for "+percent(s.memory)+" of the time", stalledSignal, pressureSignal)
 	case s.disk >= most && !s.calm:
 		return unknown("it waits for disks, and whether it waits for memory that was swapped out is not measured", ownIOFullSignal, diskTimeSignal, cpuSignal)
 	case s.disk >= most:
@@ -201,7 +200,7 @@ func (s spending) atLimit(found []string) engine.Statement {
 		if _, measured := s.Value(signal); !measured {
 			signal = diskTimeSignal
 		}
-		return said(analysis.LimitDisk, "it waits for disks for "+percent(s.disk)+" of the time", signal, ownIOSomeSignal, machineIOSignal, cpuSignal)
+		return said(engine.LimitDisk, "it waits for disks for "+percent(s.disk)+" of the time", signal, ownIOSomeSignal, machineIOSignal, cpuSignal)
 	}
 	if v, ok := s.pagingTakes(); ok {
 		return v
@@ -212,7 +211,7 @@ func (s spending) atLimit(found []string) engine.Statement {
 	if exits, counted := exitsOf(s.Workload); counted && s.e.enclave() {
 		if low, _ := shares(s.Workload, s.OCALL, exits, s.run); low >= worthNaming {
 			return engine.Statement{
-				Limit:    analysis.LimitBoundary,
+				Limit:    engine.LimitBoundary,
 				Because:  fmt.Sprintf("it is busy, and leaves the enclave %s times/s, which takes at least %s of its CPU time", figure(exits), percent(low)),
 				Evidence: []string{transitionsSignal.With("kind", "eexit"), busiestSignal.Name, cpuSignal.Name},
 			}
@@ -220,12 +219,12 @@ func (s spending) atLimit(found []string) engine.Statement {
 	}
 	if limit := s.Load.Limit(0, false); limit != "" {
 		if s.wait >= engine.ScarceWait*s.run {
-			return said(analysis.LimitCPU, limit, waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal)
+			return said(engine.LimitCPU, limit, waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal)
 		}
-		return said(analysis.LimitCPU, limit, busiestSignal, threadsSignal, cpuSignal, waitSignal, idleSignal)
+		return said(engine.LimitCPU, limit, busiestSignal, threadsSignal, cpuSignal, waitSignal, idleSignal)
 	}
 	if s.wait >= s.run {
-		return said(analysis.LimitCPU, figure(s.wait)+" of its threads wait for a CPU, and "+figure(s.run)+" run", waitSignal, cpuSignal, idleSignal)
+		return said(engine.LimitCPU, figure(s.wait)+" of its threads wait for a CPU, and "+figure(s.run)+" run", waitSignal, cpuSignal, idleSignal)
 	}
 	if s.at {
 		return s.perhapsLocks("it uses " + figure(s.run) + " CPUs, and the load of its busiest thread is not known: one thread may be at its limit")
@@ -242,7 +241,7 @@ func (s spending) pagingTakes() (engine.Statement, bool) {
 		low, _ := cost.Paging.CPU(s.pages/2, s.Clock) // another CPU may evict the pages
 		share, evidence = low/s.run, evidence[1:]
 	}
-	return said(analysis.LimitEPC, text+percent(share)+" of its time", evidence...), share >= worthNaming
+	return said(engine.LimitEPC, text+percent(share)+" of its time", evidence...), share >= worthNaming
 }
 
 // spins reports whether threads of the workload poll or spin.
@@ -284,11 +283,11 @@ func (s spending) belowLimit() engine.Statement {
 	switch {
 	case calls[call] > 0:
 		return engine.Statement{
-			Limit: analysis.LimitClients, Because: runs + ", and otherwise waits in " + call + " for clients or for servers that it asks" + s.unseenLosses(),
+			Limit: engine.LimitClients, Because: runs + ", and otherwise waits in " + call + " for clients or for servers that it asks" + s.unseenLosses(),
 			Evidence: []string{callsSignal.With("syscall", call), busiestSignal.Name, cpuSignal.Name, ownIOSomeSignal.Name, machineIOSignal.Name, retransmitsSignal.Name},
 		}
 	case s.run <= hardlyRuns:
-		return said(analysis.LimitIdle, "it uses "+figure(s.run)+" CPUs, and waits for no CPU, disk or memory", cpuSignal, waitSignal, ownIOSomeSignal, machineIOSignal)
+		return said(engine.LimitIdle, "it uses "+figure(s.run)+" CPUs, and waits for no CPU, disk or memory", cpuSignal, waitSignal, ownIOSomeSignal, machineIOSignal)
 	default:
 		return unknown(runs+", and the calls that it waits in are not known: --syscalls.time measures them", cpuSignal, busiestSignal)
 	}
@@ -306,7 +305,7 @@ func (s spending) queues() (engine.Statement, bool) {
 		return unknown("it waits for a CPU for at most "+queued+" of the time, and whether one thread does so, and longer than for clients, is not known",
 			waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 	}
-	return said(analysis.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for anything else for "+percent(1-s.active),
+	return said(engine.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for anything else for "+percent(1-s.active),
 		waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 }
 
@@ -355,7 +354,7 @@ func (s spending) perhapsLocks(otherwise string) engine.Statement {
 		calls := callsOf(s.Workload)
 		time, _ := s.Value(futexTimeSignal)
 		return engine.Statement{
-			Limit: analysis.LimitLocks,
+			Limit: engine.LimitLocks,
 			Because: fmt.Sprintf("%s of its %s threads wait in futex: %s of their calls are futex, %s/s, and together they run on %s CPUs while others are idle",
 				figure(time), figure(s.Load.Threads), percent(calls["futex"]/total(calls)), figure(calls["futex"]), figure(s.run)),
 			Evidence: []string{callsSignal.With("syscall", "futex"), waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, idleSignal.Name, futexTimeSignal.Name},
@@ -392,10 +391,10 @@ func (s spending) network() (v engine.Statement, lost bool) {
 	if own < mostCalls*all {
 		return unknown("on the machine "+text+", and others make most of the calls that wait for networks", signals...), true
 	}
-	return said(analysis.LimitNetwork, text+", and this workload makes most of the calls that wait for networks", signals...), true
+	return said(engine.LimitNetwork, text+", and this workload makes most of the calls that wait for networks", signals...), true
 }
 
-func said(limit analysis.LimitKind, because string, evidence ...engine.Signal) engine.Statement {
+func said(limit engine.LimitKind, because string, evidence ...engine.Signal) engine.Statement {
 	v := engine.Statement{Limit: limit, Because: because}
 	for _, signal := range evidence {
 		v.Evidence = append(v.Evidence, signal.Name)
@@ -404,7 +403,7 @@ func said(limit analysis.LimitKind, because string, evidence ...engine.Signal) e
 }
 
 func unknown(why string, evidence ...engine.Signal) engine.Statement {
-	return said(analysis.LimitUnknown, why, evidence...)
+	return said(engine.LimitUnknown, why, evidence...)
 }
 
 // percentOf is [percent] with a digit below 1 %.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -49,7 +50,7 @@ var (
 func llcMisses() engine.Rule {
 	return engine.Rule{
 		Name: LLCMisses, Title: "more last-level cache misses than before",
-		Code:        analysis.CodeCPU,
+		Code:        codelink.CPU,
 		Threads:     analysis.ThreadCPU,
 		CompetesFor: analysis.SharedCPU,
 		Thresholds:  []engine.Threshold{missesRatio, missesCost},

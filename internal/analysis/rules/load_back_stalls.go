@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -49,7 +50,7 @@ var (
 func loadBackStalls() engine.Rule {
 	return engine.Rule{
 		Name: LoadBackStalls, Title: "threads wait long for single enclave pages",
-		Code:        analysis.CodeWaits,
+		Code:        codelink.Waits,
 		CompetesFor: analysis.SharedEPC,
 		Thresholds:  []engine.Threshold{stallTime, stallCost},
 		Signals: []engine.Signal{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -61,7 +62,7 @@ var (
 func lockContention() engine.Rule {
 	return engine.Rule{
 		Name: LockContention, Title: "threads wait for each other's locks",
-		Code:       analysis.CodeWaits,
+		Code:       codelink.Waits,
 		Threads:    analysis.ThreadSleeps,
 		Thresholds: []engine.Threshold{lockCalls, lockShare},
 		Signals: []engine.Signal{

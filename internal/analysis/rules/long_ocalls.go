@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // LongOCALLs names the rule of this file.
@@ -59,7 +61,7 @@ var (
 func longOCALLs() engine.Rule {
 	return engine.Rule{
 		Name: LongOCALLs, Title: "one call out of the enclave takes most of the time outside",
-		Code:       analysis.CodeOCALLs,
+		Code:       codelink.OCALLs,
 		Thresholds: []engine.Threshold{ocallMean, ocallTime},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, systemSignal, threadsSignal, ocallTimeSignal, ocallTimedSignal},
 		Judge:      judgeLongOCALLs,
@@ -124,7 +126,7 @@ func judgeLongOCALLs(w engine.Workload) *engine.Verdict {
 	// Threads that wait in a call for files do not wait for work. They limit the throughput if no thread does anything else.
 	if threads, counted := w.Value(threadsSignal); nameHas(top, diskWaits) && counted && threads >= 1 && all >= w.Least(saturated)*threads {
 		v.Severity = ""
-		v.Gain = analysis.Amdahl(fmt.Sprintf("its threads: they run or are in %s for %s of the time", top, percent(min(1, all/threads))), 0, share,
+		v.Gain = estimate.Amdahl(fmt.Sprintf("its threads: they run or are in %s for %s of the time", top, percent(min(1, all/threads))), 0, share,
 			"at best the call takes no time of these threads; at least it takes as long as now")
 	}
 	return v

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -29,7 +30,7 @@ var needlessRatio = engine.Threshold{Name: "ratio", Default: needlessDominates, 
 func needlessSyscalls() engine.Rule {
 	return engine.Rule{
 		Name: NeedlessSyscalls, Title: "system calls that need not leave the enclave",
-		Code:       analysis.CodeCalls,
+		Code:       codelink.Calls,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{needlessRatio},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},

@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // NotTheTEE names the rule of this file.
@@ -74,7 +76,7 @@ var (
 func notTheTEE() engine.Rule {
 	return engine.Rule{
 		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time, or disks or networks are slow",
-		Code:        analysis.CodeCPU,
+		Code:        codelink.CPU,
 		CompetesFor: analysis.SharedCPU,
 		Thresholds:  []engine.Threshold{othersWait, othersSteal, othersDisks},
 		Signals: []engine.Signal{
@@ -132,7 +134,7 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 			"give the host or the container more memory, or move other workloads away: changing the enclave will not help",
 			"find what uses it: teescope_resident_memory_bytes by workload, and the page cache",
 		},
-		Gain: analysis.Amdahl("the memory of the host or of its container", 0, pressure, "at best no task waits for memory",
+		Gain: estimate.Amdahl("the memory of the host or of its container", 0, pressure, "at best no task waits for memory",
 			"the workload waits whenever any task on the machine does"),
 		Supersedes: []string{PageFaultStorm, ContextSwitchStorm},
 	}
@@ -154,7 +156,7 @@ func stolenTime(w engine.Workload) *engine.Verdict {
 		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v[stealSignal]/v[coresSignal])),
 		Evidence:   []string{stealSignal.Name, coresSignal.Name, cpuSignal.Name, waitSignal.Name},
 		Advice:     []string{"move the virtual machine to a less busy host, or reserve CPUs for it: changing the enclave will not help"},
-		Gain:       analysis.Amdahl("the CPUs that the hypervisor gives it", 0, v[stealSignal]/v[coresSignal], "at best all CPUs run when they are ready, and the workload gets its share of the stolen time"),
+		Gain:       estimate.Amdahl("the CPUs that the hypervisor gives it", 0, v[stealSignal]/v[coresSignal], "at best all CPUs run when they are ready, and the workload gets its share of the stolen time"),
 	}
 }
 
@@ -176,7 +178,7 @@ func busyNeighbours(w engine.Workload) *engine.Verdict {
 			"move other workloads away, or give this one CPUs of its own (cpuset, a larger share): changing the enclave will not help",
 			"find what uses the CPUs: topk(5, sum by (workload) (rate(teescope_cpu_seconds_total[1m])))",
 		},
-		Gain: analysis.Amdahl("the CPUs of the machine", 0, v[waitSignal]/(v[cpuSignal]+v[waitSignal]),
+		Gain: estimate.Amdahl("the CPUs of the machine", 0, v[waitSignal]/(v[cpuSignal]+v[waitSignal]),
 			"at best a ready thread runs at once, and CPU time limits the workload"),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity, AEXStorm},
 	}
@@ -199,7 +201,7 @@ func slowDisks(w engine.Workload) *engine.Verdict {
 			"make it write and flush less often: group commits, append and flush once a second, a larger cache",
 			"use a faster disk, or move others away from it: changing the enclave will not help",
 		},
-		Gain: analysis.Amdahl("its disks", 0, share, "at best no task waits for a disk", "the workload always has work for its tasks"),
+		Gain: estimate.Amdahl("its disks", 0, share, "at best no task waits for a disk", "the workload always has work for its tasks"),
 	}
 	devices := w.By(latencySignal, "device")
 	if slowest := largest(devices, slices.Sorted(maps.Keys(devices))...); slowest != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -45,7 +46,7 @@ var remotePart = engine.Threshold{Name: "share", Default: remoteShare, Unit: "ra
 func numaRemoteEPC() engine.Rule {
 	return engine.Rule{
 		Name: NUMARemoteEPC, Title: "enclave memory on another NUMA node than the threads",
-		Code:       analysis.CodeCPU,
+		Code:       codelink.CPU,
 		Thresholds: []engine.Threshold{remotePart},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, sectionSignal, residentSignal, missesSignal, migrationsSignal,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -23,7 +24,7 @@ var ocallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "rati
 func ocallBound() engine.Rule {
 	return engine.Rule{
 		Name: OCALLBound, Title: "enclave exits take much of the time",
-		Code:       analysis.CodeOCALLs,
+		Code:       codelink.OCALLs,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{ocallCost},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},

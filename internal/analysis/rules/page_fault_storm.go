@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -54,7 +55,7 @@ var faultRate = engine.Threshold{Name: "faults", Default: faultsPerSecond, Unit:
 func pageFaultStorm() engine.Rule {
 	return engine.Rule{
 		Name: PageFaultStorm, Title: "page faults take much of the time",
-		Code:       analysis.CodeCPU,
+		Code:       codelink.CPU,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{faultRate},
 		Signals: []engine.Signal{

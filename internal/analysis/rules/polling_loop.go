@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -27,7 +28,7 @@ var pollsEmpty = engine.Threshold{Name: "polls", Default: pollRate, Unit: "1/s",
 func pollingLoop() engine.Rule {
 	return engine.Rule{
 		Name: PollingLoop, Title: "a loop polls for work and finds none",
-		Code:       analysis.CodeCalls,
+		Code:       codelink.Calls,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{pollsEmpty},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
@@ -54,7 +55,7 @@ var (
 func processChurn() engine.Rule {
 	return engine.Rule{
 		Name: ProcessChurn, Title: "many processes, and enclaves with them, are created and end",
-		Code:       analysis.CodeCalls,
+		Code:       codelink.Calls,
 		Thresholds: []engine.Threshold{churnBirths, churnForks},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, forksSignal, endsSignal, execsSignal, processesSignal,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 )
 
 // ResourceLimits names the rule of this file.
@@ -119,7 +120,7 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 		if stalled, known := w.Value(stalledSignal); known && stalled >= w.LeastWhile(analysis.High, memoryStalled) {
 			v.Severity, v.Confidence = analysis.High, analysis.Likely
 			v.Cause += fmt.Sprintf(", and all its tasks wait for memory for %s of the time", percent(stalled))
-			v.Gain = analysis.Amdahl("the memory of its container", 0, stalled, "at best no task waits for memory")
+			v.Gain = estimate.Amdahl("the memory of its container", 0, stalled, "at best no task waits for memory")
 		}
 		return v
 	}
@@ -136,7 +137,7 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 			"raise the CPU limit, or remove it and keep the request (shares)",
 			"start as many threads as the limit has CPUs: more threads reach the limit sooner in each period",
 		},
-		Gain: analysis.Amdahl("its CPU quota", 0, v[stoppedSignal]/(v[usedSignal]+v[stoppedSignal]),
+		Gain: estimate.Amdahl("its CPU quota", 0, v[stoppedSignal]/(v[usedSignal]+v[stoppedSignal]),
 			"at best the container runs whenever it was throttled, and that time is as productive as its other CPU time"),
 	}
 }

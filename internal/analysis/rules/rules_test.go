@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 )
 
 const top = "../../../" // of the source tree
@@ -22,7 +22,7 @@ func TestRulesAreComplete(t *testing.T) {
 		if r.Title == "" || len(r.NotWhen) == 0 || len(r.Sources) == 0 {
 			t.Errorf("%s: it needs a title, sources, and conditions under which it does not apply", r.Name)
 		}
-		if code := []analysis.CodeEvent{"", analysis.CodeCPU, analysis.CodeCalls, analysis.CodeOCALLs, analysis.CodeECALLs, analysis.CodeWaits}; !slices.Contains(code, r.Code) {
+		if code := []codelink.Event{"", codelink.CPU, codelink.Calls, codelink.OCALLs, codelink.ECALLs, codelink.Waits}; !slices.Contains(code, r.Code) {
 			t.Errorf("%s: its code is found by %q, which is no event", r.Name, r.Code)
 		}
 		if text, err := os.ReadFile(top + r.Runbook()); err != nil || !strings.HasPrefix(string(text), "# "+r.Name+"\n") {

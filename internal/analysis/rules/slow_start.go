@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
@@ -50,7 +51,7 @@ var startTime = engine.Threshold{Name: "time", Default: slowStartSeconds, Unit: 
 func slowStart() engine.Rule {
 	return engine.Rule{
 		Name: SlowStart, Title: "an enclave takes long to start because its pages are added and measured",
-		Code:       analysis.CodeCPU,
+		Code:       codelink.CPU,
 		Thresholds: []engine.Threshold{startTime},
 		Signals: []engine.Signal{
 			ageSignal, enclaveSizeSignal, startSignal, enclaveStartsSignal, residentSignal, pagedOutSignal,

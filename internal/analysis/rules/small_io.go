@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
@@ -59,7 +60,7 @@ var (
 func smallIO() engine.Rule {
 	return engine.Rule{
 		Name: SmallIO, Title: "many small reads and writes",
-		Code:       analysis.CodeCalls,
+		Code:       codelink.Calls,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{smallSize, smallCost},
 		Signals: []engine.Signal{

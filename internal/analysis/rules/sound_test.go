@@ -14,6 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
@@ -108,7 +109,7 @@ func TestRulesHoldForAnyFigures(t *testing.T) {
 			if v.Saving != nil && v.Gain == nil && w.Load.Limit(0, true) != "" {
 				t.Fatalf("%s: the throughput is limited by %s, and there is no gain", rule.Name, w.Load.Limit(0, true))
 			}
-			if g := v.Gain; g != nil && (!(0 <= g.Low && g.Low <= g.High) || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 || len(g.Assumptions) == 0 || g.Limit == "") {
+			if g := v.Gain; g != nil && (!(0 <= g.Low && g.Low <= g.High) || g.High > estimate.MaxShare/(1-estimate.MaxShare)+1e-9 || len(g.Assumptions) == 0 || g.Limit == "") {
 				t.Fatalf("%s: gain %+v", rule.Name, g)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
@@ -38,7 +39,7 @@ var churnRate = engine.Threshold{Name: "threads", Default: churnStarts, Unit: "1
 func threadChurn() engine.Rule {
 	return engine.Rule{
 		Name: ThreadChurn, Title: "many threads are created and end",
-		Code:       analysis.CodeCalls,
+		Code:       codelink.Calls,
 		Thresholds: []engine.Threshold{churnRate},
 		Signals:    []engine.Signal{teeSignal, cpuSignal, threadsSignal, callsSignal, threadStartsSignal},
 		Judge:      judgeThreadChurn,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -43,7 +44,7 @@ var tcsShare = engine.Threshold{Name: "threads", Default: TCSNear, Unit: "ratio"
 func threadsOverCapacity() engine.Rule {
 	return engine.Rule{
 		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine can run",
-		Code:        analysis.CodeWaits,
+		Code:        codelink.Waits,
 		Threads:     analysis.ThreadQueue,
 		CompetesFor: analysis.SharedCPU,
 		Thresholds:  []engine.Threshold{tcsShare},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -136,7 +137,7 @@ func paragraphs(a advise.Advice) []paragraph {
 	}
 	add("Saves", saving(a.Saving))
 	add("Gain", gain(a.Gain))
-	for i, s := range analysis.Assumptions(a.Saving, a.Gain) {
+	for i, s := range estimate.Assumptions(a.Saving, a.Gain) {
 		add(first(i, "If"), s)
 	}
 	add("Risk", a.Risk)
@@ -175,14 +176,14 @@ func shownValue(s advise.Seen) string {
 	return render.Value(s.Value, s.Unit)
 }
 
-func saving(s *analysis.Saving) string {
+func saving(s *estimate.Saving) string {
 	if s == nil {
 		return ""
 	}
 	return fmt.Sprintf("%s to %s cores", analysis.Figure(s.Low), analysis.Figure(s.High))
 }
 
-func gain(g *analysis.Gain) string {
+func gain(g *estimate.Gain) string {
 	if g == nil {
 		return ""
 	}

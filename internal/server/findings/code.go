@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/render"
 )
@@ -23,7 +24,7 @@ type Profiles interface {
 	// Held reports whether a profile has a sample of a workload in a time. An empty workload is the whole machine.
 	Held(workload string, start, end time.Time) bool
 	// Functions returns the functions with the most samples in a time. It leaves out what is not known.
-	Functions(ctx context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions
+	Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions
 }
 
 // code finds the code that findings are about.
@@ -32,7 +33,7 @@ type code struct {
 	instance string   // of their machine
 	window   time.Duration
 	at       time.Time // of the last look
-	found    map[analysis.CodeKey]*analysis.Functions
+	found    map[codelink.Key]*codelink.Functions
 }
 
 func newCode(o Options) *code {
@@ -45,8 +46,8 @@ func (c *code) look(ctx context.Context, result engine.Result) {
 	if c.profiles == nil {
 		return
 	}
-	var asked []analysis.CodeKey
-	seen := make(map[analysis.CodeKey]bool)
+	var asked []codelink.Key
+	seen := make(map[codelink.Key]bool)
 	for i := range result.Findings {
 		f := &result.Findings[i]
 		if k, ok := f.Key(); ok && f.Instance == c.instance && !seen[k] && len(asked) < maxCode {
@@ -70,7 +71,7 @@ func (c *code) linked(findings []analysis.Finding) []analysis.Finding {
 		if c.profiles == nil || f.Instance != c.instance {
 			continue
 		}
-		var of *analysis.Functions
+		var of *codelink.Functions
 		if k, ok := f.Key(); ok && f.LastSeen.Equal(c.at) {
 			of = c.found[k]
 		}

@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // kept are profiles with samples of one workload.
 type kept struct {
 	workload string
-	asked    []analysis.CodeKey
+	asked    []codelink.Key
 	from, to time.Time
 }
 
 func (k *kept) Held(workload string, _, _ time.Time) bool { return workload == k.workload }
 
-func (k *kept) Functions(_ context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions {
+func (k *kept) Functions(_ context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
 	k.asked, k.from, k.to = asked, start, end
-	return map[analysis.CodeKey]*analysis.Functions{{Event: analysis.CodeCPU, Workload: k.workload}: {Samples: 100, Unnamed: 0.5}}
+	return map[codelink.Key]*codelink.Functions{{Event: codelink.CPU, Workload: k.workload}: {Samples: 100, Unnamed: 0.5}}
 }
 
 // Only findings about the machine of the server's agent link to the profiles that the server keeps, and only those of the last
@@ -34,12 +35,12 @@ func TestFindingsOfThisMachineHaveCode(t *testing.T) {
 	c := newCode(Options{Instance: own, Window: time.Minute, Profiles: profiles})
 	found := []analysis.Finding{findingOf("cpu", "db", own), findingOf("cpu", "db", "node2:9750"), findingOf("cpu", "web", own), findingOf("other", "db", own), findingOf("plain", "db", own)}
 	for i := range found[:4] {
-		found[i].Code = analysis.NewCode(analysis.CodeCPU, found[i].Workload)
+		found[i].Code = codelink.New(codelink.CPU, found[i].Workload)
 		found[i].LastSeen = now
 	}
 	found[3].LastSeen = now.Add(-time.Minute) // it is absent in the last analysis
 	c.look(t.Context(), engine.Result{At: now, Findings: found})
-	want := []analysis.CodeKey{{Event: analysis.CodeCPU, Workload: "db"}, {Event: analysis.CodeCPU, Workload: "web"}}
+	want := []codelink.Key{{Event: codelink.CPU, Workload: "db"}, {Event: codelink.CPU, Workload: "web"}}
 	if !slices.Equal(profiles.asked, want) || !profiles.from.Equal(now.Add(-time.Minute)) || !profiles.to.Equal(now) {
 		t.Errorf("asked for %v from %s to %s", profiles.asked, profiles.from, profiles.to)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/analysis/window"
@@ -117,7 +118,7 @@ func rule() engine.Rule {
 			}
 			return &engine.Verdict{
 				Confidence: analysis.Likely, Cause: fmt.Sprintf("%s makes %.0f calls a second.", w.Name, n), Evidence: []string{"calls"},
-				Advice: []string{"Make fewer."}, Gain: analysis.Amdahl("one thread", 0.1, 0.2, "an assumption"),
+				Advice: []string{"Make fewer."}, Gain: estimate.Amdahl("one thread", 0.1, 0.2, "an assumption"),
 			}
 		},
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
@@ -28,14 +28,14 @@ const (
 // answered is the last answer of Functions, with what it was made of.
 type answered struct {
 	key  string
-	code map[analysis.CodeKey]*analysis.Functions
+	code map[codelink.Key]*codelink.Functions
 }
 
 // Functions returns the functions in which workloads spent their CPU time in an interval, or that made the system calls in which
 // they did. It has nothing for a workload with fewer than 20 samples or too many different functions, for other events, and if
 // another query is running. Of a longer interval than an hour, it looks at the end. The same question is answered from memory until
 // there is another profile.
-func (s *Store) Functions(ctx context.Context, asked []analysis.CodeKey, start, end time.Time) map[analysis.CodeKey]*analysis.Functions {
+func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
 	select {
 	case s.queries <- struct{}{}:
 		defer func() { <-s.queries }()
@@ -54,12 +54,12 @@ func (s *Store) Functions(ctx context.Context, asked []analysis.CodeKey, start, 
 	return s.answer.code
 }
 
-func (s *Store) functions(ctx context.Context, asked []analysis.CodeKey, entries []entry) (map[analysis.CodeKey]*analysis.Functions, error) {
-	asked = slices.DeleteFunc(slices.Clone(asked), func(k analysis.CodeKey) bool { return k.Event != analysis.CodeCPU && k.Event != analysis.CodeCalls })
-	builders := make(map[analysis.CodeKey]*profile.Builder)
+func (s *Store) functions(ctx context.Context, asked []codelink.Key, entries []entry) (map[codelink.Key]*codelink.Functions, error) {
+	asked = slices.DeleteFunc(slices.Clone(asked), func(k codelink.Key) bool { return k.Event != codelink.CPU && k.Event != codelink.Calls })
+	builders := make(map[codelink.Key]*profile.Builder)
 	each := limits()
 	each.Bytes /= max(1, len(asked)) // of all builders together
-	large := make(map[analysis.CodeKey]bool)
+	large := make(map[codelink.Key]bool)
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -85,10 +85,10 @@ func (s *Store) functions(ctx context.Context, asked []analysis.CodeKey, entries
 			}
 		}
 	}
-	code := make(map[analysis.CodeKey]*analysis.Functions)
+	code := make(map[codelink.Key]*codelink.Functions)
 	for k, b := range builders {
 		p := b.Profile()
-		if k.Event == analysis.CodeCalls {
+		if k.Event == codelink.Calls {
 			p = p.Callers()
 		}
 		if f := top(p.By("function", maxFunctions, profile.Whole{})); f != nil {
@@ -99,17 +99,17 @@ func (s *Store) functions(ctx context.Context, asked []analysis.CodeKey, entries
 }
 
 // top returns the functions of a table, or nil if it has too few samples.
-func top(t *profile.Table) *analysis.Functions {
+func top(t *profile.Table) *codelink.Functions {
 	if t.Taken < leastSamples {
 		return nil
 	}
-	f := &analysis.Functions{Samples: int(t.Taken)}
+	f := &codelink.Functions{Samples: int(t.Taken)}
 	for _, r := range t.Rows {
 		switch {
 		case r.Kind == profile.Unresolved:
 			f.Unnamed = r.Share
 		case r.Kind == profile.Named && r.Self > 0:
-			f.Top = append(f.Top, analysis.Function{Name: text.Short(text.Label(r.Name), maxName), Share: r.Share, Low: r.Interval.Low, High: r.Interval.High})
+			f.Top = append(f.Top, codelink.Function{Name: text.Short(text.Label(r.Name), maxName), Share: r.Share, Low: r.Interval.Low, High: r.Interval.High})
 		}
 	}
 	return f

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/write"
 )
@@ -69,14 +69,14 @@ func TestFunctionsOfWorkloads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cpu, calls := analysis.CodeKey{Event: analysis.CodeCPU, Workload: "db"}, analysis.CodeKey{Event: analysis.CodeCalls, Workload: "db"}
-	whole := analysis.CodeKey{Event: analysis.CodeCPU}
-	asked := []analysis.CodeKey{cpu, calls, whole, {Event: analysis.CodeCPU, Workload: "web"}, {Event: analysis.CodeWaits, Workload: "db"}, {Event: analysis.CodeCPU, Workload: "none"}}
+	cpu, calls := codelink.Key{Event: codelink.CPU, Workload: "db"}, codelink.Key{Event: codelink.Calls, Workload: "db"}
+	whole := codelink.Key{Event: codelink.CPU}
+	asked := []codelink.Key{cpu, calls, whole, {Event: codelink.CPU, Workload: "web"}, {Event: codelink.Waits, Workload: "db"}, {Event: codelink.CPU, Workload: "none"}}
 	found := s.Functions(t.Context(), asked, epoch, epoch.Add(2*time.Minute))
 	if len(found) != 3 { // web has 19 samples
 		t.Fatalf("%v", found)
 	}
-	for key, want := range map[analysis.CodeKey]struct {
+	for key, want := range map[codelink.Key]struct {
 		samples int
 		unnamed float64
 		top     string
@@ -122,12 +122,12 @@ func TestFunctionsShareMemory(t *testing.T) {
 	if err := s.add(stacked(t, epoch, stacks...)); err != nil {
 		t.Fatal(err)
 	}
-	asked := []analysis.CodeKey{{Event: analysis.CodeCPU, Workload: "db"}, {Event: analysis.CodeCPU, Workload: "web"}}
+	asked := []codelink.Key{{Event: codelink.CPU, Workload: "db"}, {Event: codelink.CPU, Workload: "web"}}
 	if found := s.Functions(t.Context(), asked, epoch, epoch.Add(time.Minute)); found[asked[0]] == nil || found[asked[0]].Samples != 3000 || found[asked[1]] == nil {
 		t.Errorf("of two: %v", found)
 	}
 	for i := range 18 {
-		asked = append(asked, analysis.CodeKey{Event: analysis.CodeCPU, Workload: fmt.Sprint("none", i)})
+		asked = append(asked, codelink.Key{Event: codelink.CPU, Workload: fmt.Sprint("none", i)})
 	}
 	if found := s.Functions(t.Context(), asked, epoch, epoch.Add(time.Minute)); len(found) != 1 || found[asked[1]] == nil || found[asked[1]].Samples != 30 {
 		t.Errorf("of twenty: %v", found)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/unitcost"
 )
@@ -65,7 +66,7 @@ func TestCostOfAnOperation(t *testing.T) {
 	figure := func(unit, query string) analysis.Evidence {
 		return analysis.Evidence{Name: "e", Unit: unit, Value: 1, Query: query}
 	}
-	finding := analysis.Finding{ID: "1", Workload: "redis", Instance: "here", Gain: analysis.Amdahl("a thread", 0.5, 0.5), Evidence: []analysis.Evidence{
+	finding := analysis.Finding{ID: "1", Workload: "redis", Instance: "here", Gain: estimate.Amdahl("a thread", 0.5, 0.5), Evidence: []analysis.Evidence{
 		figure("1/s", `sum by (workload, instance, syscall) (rate(teescope_syscalls_total{workload="redis",instance="here",syscall="futex"}[5m]))`),
 		figure("cores", `sum by (workload, instance) (rate(teescope_cpu_seconds_total{workload="redis"}[5m]))`),
 		figure("ratio", `sum by (workload, instance) (rate(teescope_cpu_seconds_total{workload="redis"}[5m]))`),

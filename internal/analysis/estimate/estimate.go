@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+// Package estimate bounds what a workload would save and gain without a cause that slows it.
+//
+// It refuses to know the cause: a rule has to state the time that it takes, and what limits the throughput.
+package estimate
 
 import "math"
 
@@ -136,4 +139,20 @@ func Assumptions(s *Saving, g *Gain) []string {
 		add(g.Assumptions)
 	}
 	return all
+}
+
+// Span is a range of values.
+type Span struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// Times returns a gain with the additional operations per second that it is, for a workload that does so many now.
+func (g *Gain) Times(perSecond float64) *Gain {
+	if g == nil {
+		return nil
+	}
+	more := *g
+	more.Operations = &Span{Low: g.Low * perSecond, High: g.High * perSecond}
+	return &more
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package engine
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
 
 // LimitKind is what limits the throughput of a workload.
 type LimitKind string
@@ -32,11 +36,11 @@ func (k LimitKind) Name() string { return cmp.Or(limitNames[k], string(k)) }
 
 // A Limit states what limits one workload over one window, also when nothing is wrong.
 type Limit struct {
-	Workload string     `json:"workload"`
-	Instance string     `json:"instance,omitempty"`
-	Limit    LimitKind  `json:"limit"`
-	Name     string     `json:"name"`    // of the limit, as people read it
-	Because  string     `json:"because"` // one sentence with figures; why it cannot be told, where it is unknown
-	Window   float64    `json:"window_seconds"`
-	Evidence []Evidence `json:"evidence"` // the strongest first; empty where nothing was measured
+	Workload string              `json:"workload"`
+	Instance string              `json:"instance,omitempty"`
+	Limit    LimitKind           `json:"limit"`
+	Name     string              `json:"name"`    // of the limit, as people read it
+	Because  string              `json:"because"` // one sentence with figures; why it cannot be told, where it is unknown
+	Window   float64             `json:"window_seconds"`
+	Evidence []analysis.Evidence `json:"evidence"` // the strongest first; empty where nothing was measured
 }

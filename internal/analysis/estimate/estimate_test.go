@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package estimate
 
 import (
 	"math"
@@ -41,46 +41,6 @@ func TestSavingRaisesALimitedThroughput(t *testing.T) {
 	// A wait that was measured is sure to its middle: 35 % of the time is 0.54 more.
 	if w := Amdahl("memory", 0.2, 0.5, "a"); math.Abs(w.Sure()-0.35/0.65) > 1e-9 {
 		t.Errorf("a measured wait of 20 to 50 %%: sure is %v", w.Sure())
-	}
-	for _, c := range []struct {
-		gain   *Gain
-		saving *Saving
-		cores  float64
-		want   Severity
-	}{
-		{g, s, 1, High},
-		{Saves(0.06, 3, "a").Gain(1, Claim{Limit: "x"}), nil, 1, Medium},
-		{Saves(0.02, 9, "a").Gain(1, Claim{Limit: "x"}), nil, 1, Low},
-		{nil, Saves(8, 9, "a"), 10, Low}, // nothing shows that the throughput would rise
-		{nil, Saves(0.05, 9, "a"), 10, Info},
-		{nil, nil, 1, Info},
-	} {
-		if got := SeverityOf(c.gain, c.saving, c.cores); got != c.want {
-			t.Errorf("gain %+v, saving %+v of %v cores: %s, want %s", c.gain, c.saving, c.cores, got, c.want)
-		}
-	}
-}
-
-// The severity of an open finding falls below 0.8 of the least gain only, and rises at once.
-func TestSeverityWhileOpen(t *testing.T) {
-	for _, c := range []struct {
-		was  Severity
-		gain float64 // 0.05 is medium
-		want Severity
-	}{
-		{"", 0.049, Low},
-		{Medium, 0.049, Medium},
-		{Medium, 0.041, Medium},
-		{Medium, 0.039, Low},
-		{High, 0.159, Medium},
-		{High, 0.161, High},
-		{Low, 0.3, High},
-		{High, 0.001, Info},
-	} {
-		share := c.gain / (1 + c.gain)
-		if got := SeverityWhile(c.was, Amdahl("x", share, share, "a"), nil, 1); got != c.want {
-			t.Errorf("open as %q with a gain of %v: %s, want %s", c.was, c.gain, got, c.want)
-		}
 	}
 }
 
@@ -124,9 +84,6 @@ func TestThreadsThatWaitRaiseTheUpperEndOnly(t *testing.T) {
 	g := s.Gain(2, Claim{Limit: "CPUs", Waiting: 6})
 	if low, high := 2/1.8-1, 8/1.5-1; math.Abs(g.Low-low) > 1e-9 || math.Abs(g.High-high) > 1e-9 || g.Sure() != g.Low {
 		t.Errorf("%+v, sure %v, want %v to %v", *g, g.Sure(), low, high)
-	}
-	if SeverityOf(g, s, 2) != Medium {
-		t.Errorf("a bound raised the severity: %s", SeverityOf(g, s, 2))
 	}
 	g = s.Gain(2, Claim{Limit: "locks", Waiting: 6, Unsure: true})
 	if g.Low != 0 || math.Abs(g.High-(8/1.5-1)) > 1e-9 || g.Sure() != 0 {

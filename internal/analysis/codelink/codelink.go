@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package codelink names the stacks that show which code a finding is about, and the command that records them.
+//
+// It refuses to take samples and to read profiles.
+package codelink
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Event is what the stacks are taken of that show which code a finding is about: an event of "teescope profile record".
+type Event string
+
+// The events. The empty one means that no code is the cause.
+const (
+	CPU    Event = "cpu"
+	Calls  Event = "syscalls"
+	OCALLs Event = "ocalls"
+	ECALLs Event = "ecalls"
+	Waits  Event = "off-cpu"
+)
+
+// Code leads to the code that a finding is about.
+type Code struct {
+	Event Event `json:"event"`
+	// Command records the stacks of the event, on the workload's machine, and draws them.
+	Command string `json:"command"`
+	// Profile is the flame graph of the workload's CPU time in the window: a path of the server, or its address. It is absent
+	// if the server keeps no profile with a sample of the workload.
+	Profile string `json:"profile,omitempty"`
+	// Change is the difference from the window before that in which the finding was first seen, in the same way.
+	Change string `json:"change,omitempty"`
+	// Functions are those of the workload's samples in the window. It is absent if the server keeps fewer than 20 of them, and
+	// for other events than CPU time and system calls.
+	Functions *Functions `json:"functions,omitempty"`
+	Lines     []string   `json:"lines,omitempty"` // the functions in words
+}
+
+// Key is what code is looked for: that of an event of a workload. An empty workload is the whole machine.
+type Key struct {
+	Event    Event
+	Workload string
+}
+
+// Functions are the functions with the most samples. For CPU time, a sample counts for the function that was running. For system
+// calls, only samples in the kernel count, for the function that called it.
+type Functions struct {
+	Samples int        `json:"samples"` // of all functions
+	Unnamed float64    `json:"unnamed"` // share of the samples whose function has no name, such as those in an enclave
+	Top     []Function `json:"top"`     // at most 5, the largest share first
+}
+
+// Function is a function with its share of the samples. Low and High are the ends of its 95 % interval.
+type Function struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// recordFor is how long the command takes samples.
+const recordFor = "30s"
+
+// plain matches what a shell takes as it is.
+var plain = regexp.MustCompile(`^[\w.:@/+-]+$`)
+
+// New returns how the code is found, or nil without an event. An empty workload is the whole machine.
+func New(event Event, workload string) *Code {
+	if event == "" {
+		return nil
+	}
+	parts := []string{"sudo teescope profile record"}
+	if event != CPU {
+		parts = append(parts, "--event "+string(event))
+	}
+	parts = append(parts, "--for "+recordFor)
+	if workload != "" {
+		rule := "workload=" + workload
+		if !plain.MatchString(workload) {
+			rule = "'" + strings.ReplaceAll(rule, "'", `'\''`) + "'"
+		}
+		parts = append(parts, "--watch "+rule)
+	}
+	return &Code{Event: event, Command: strings.Join(append(parts, "-o code.html"), " ")}
+}
