@@ -116,7 +116,7 @@ func estimates(all []analysis.Finding) (text string) {
 // TestNoWorkloadSavesMoreThanItUses checks every case: the savings of a workload are at most its CPU time, and its gains
 // together remove at most 95 % of the time.
 func TestNoWorkloadSavesMoreThanItUses(t *testing.T) {
-	for _, c := range loadAll(t) {
+	for _, c := range varied(t) {
 		db, err := c.source(host)
 		if err != nil {
 			t.Fatal(err)

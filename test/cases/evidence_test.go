@@ -14,7 +14,7 @@ import (
 // must be the figure and nothing else.
 func TestEvidenceIsWhatItsQuerySays(t *testing.T) {
 	asked := 0
-	for _, c := range loadAll(t) {
+	for _, c := range varied(t) {
 		for _, machines := range [][]string{{host}, {host, "other:9750"}} {
 			db, err := c.source(machines...)
 			if err != nil {
@@ -35,7 +35,7 @@ func TestEvidenceIsWhatItsQuerySays(t *testing.T) {
 			}
 		}
 	}
-	if asked < 500 {
+	if asked < 500 && !testing.Short() {
 		t.Errorf("only %d figures", asked)
 	}
 }

@@ -105,7 +105,7 @@ func TestLimits(t *testing.T) {
 
 // TestLimitsSayWhatTheirQueriesSay runs the query of every figure, also with a second machine.
 func TestLimitsSayWhatTheirQueriesSay(t *testing.T) {
-	for _, c := range limitCases(t) {
+	for _, c := range some(limitCases(t), 4) {
 		for _, machines := range [][]string{{host}, {host, "other:9750"}} {
 			db, err := c.source(machines...)
 			if err != nil {
@@ -126,7 +126,7 @@ func TestLimitsSayWhatTheirQueriesSay(t *testing.T) {
 // TestLimitsWithoutAMetric: without one of its metrics, a statement becomes unknown or stays. It may become another one only
 // where the lost metric was what ruled that out, and those are listed.
 func TestLimitsWithoutAMetric(t *testing.T) {
-	for _, c := range limitCases(t) {
+	for _, c := range some(limitCases(t), 4) {
 		for _, name := range c.metrics() {
 			less := c.change(func(s series) (string, bool) { return s.Values, metric(s) != name })
 			for _, l := range less.limits(t, host).Limits {

@@ -30,17 +30,17 @@ func lasting(usual, between float64, from, to int) string {
 // and 0.4 cores. The server starts again at minute 1445, before the finding closes.
 func TestWhatAChangeHasHelped(t *testing.T) {
 	const from, to = 1380 * 2, 1440 * 2
-	for _, tt := range []struct {
+	for _, tt := range some([]struct {
 		name   string
 		change float64 // minute of the restart; 0: there is none
 		gone   bool    // the workload ends at minute 1440
 		want   bool
 	}{
 		{"a restart", 1440, false, true},
-		{"no restart", 0, false, false},
 		{"a restart long before", 1420, false, false},
+		{"no restart", 0, false, false},
 		{"the workload ends", 0, true, false},
-	} {
+	}, 2) {
 		synctest.Test(t, func(t *testing.T) {
 			l := timeline{newFleet(t)}
 			l.series(existing(0, lineAll), `teescope_build_info{instance="a:1"}`)

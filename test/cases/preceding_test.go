@@ -93,7 +93,7 @@ func TestAFindingNamesWhatPrecededIt(t *testing.T) {
 	for m := 15.0; m < change; m += 60 {
 		hourly = append(hourly, m) // the last one at 1395, another one at 1437
 	}
-	for _, tt := range []struct {
+	for _, tt := range some([]struct {
 		name   string
 		events string
 		values string
@@ -116,7 +116,7 @@ func TestAFindingNamesWhatPrecededIt(t *testing.T) {
 			"restarts every hour", `teescope_workload_change_timestamp_seconds{workload="redis",instance="a:1",change="restart"}`,
 			moments(append(slices.Clone(hourly), 1438)...), 0, "",
 		},
-	} {
+	}, 3) {
 		synctest.Test(t, func(t *testing.T) {
 			l := timeline{newFleet(t)}
 			l.series(existing(0, lineAll), `teescope_build_info{instance="a:1"}`)

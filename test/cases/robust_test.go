@@ -21,7 +21,7 @@ import (
 
 // positives returns the cases with a cause to find.
 func positives(t *testing.T) []testCase {
-	return slices.DeleteFunc(loadAll(t), func(c testCase) bool { return c.kind != positive })
+	return slices.DeleteFunc(varied(t), func(c testCase) bool { return c.kind != positive })
 }
 
 // right reports whether a finding belongs to a case. So does a finding that another one explains, because it shows when
