@@ -12,23 +12,19 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
+// count is one counter.
+type count uint64
+
+func (c *count) Add(from *count)      { *c += *from }
+func (c *count) Subtract(from *count) { *c -= *from }
+
 // counter is a member with one counter.
 type counter struct {
-	Group[uint64]
-	n, before uint64
-	alive     bool
+	Counted[count, *count]
+	alive bool
 }
 
 func (c *counter) InUse() bool { return c.alive }
-
-func (c *counter) Moved() bool {
-	moved := c.n != c.before
-	c.before = c.n
-	return moved
-}
-
-func (c *counter) AddTo(ended *uint64)        { *ended += c.n }
-func (c *counter) SubtractFrom(ended *uint64) { *ended -= c.n }
 
 // keys is the map of keys.
 type keys map[Key]uint32
@@ -67,7 +63,7 @@ func (q *numbers) LookupAndDelete(_, number any) error {
 
 // fake is a kernel side in memory, with its groups.
 type fake struct {
-	*Groups[*counter, uint64]
+	*Groups[*counter, count]
 	keys    keys
 	free    *numbers
 	records []Record
@@ -76,14 +72,16 @@ type fake struct {
 
 func newFake(limit int) *fake {
 	f := &fake{keys: keys{}, free: &numbers{3, 4, 5}, records: make([]Record, 6)}
-	f.Groups = New(&Kernel{First: 1, Records: f.records, Keys: f.keys, Free: f.free}, limit, Hooks[*counter, uint64]{
-		Adopt:    func(g Group[uint64], _ *Record) *counter { return &counter{Group: g, alive: true} },
+	f.Groups = New(&Kernel{First: 1, Records: f.records, Keys: f.keys, Free: f.free}, limit, Hooks[*counter, count]{
+		Adopt: func(g Group[count], _ *Record) *counter {
+			return &counter{Counted: Counted[count, *count]{Group: g}, alive: true}
+		},
 		Withdraw: func(r *Record) { f.steps = append(f.steps, "withdraw "+r.Program()) },
 		Promote:  func(c *counter) { f.steps = append(f.steps, "promote "+c.Identity.Name) },
 		Retire:   func(c *counter) { f.steps = append(f.steps, "retire "+c.Identity.Name) },
 		Clear:    func(c *counter) error { f.steps = append(f.steps, "clear "+c.Identity.Name); return nil },
 	})
-	f.Put(&counter{Group: Group[uint64]{Identity: workload.Folded, Workload: f.Registry.Other()}})
+	f.Put(&counter{Counted: Counted[count, *count]{Group: Group[count]{Identity: workload.Folded, Workload: f.Registry.Other()}}})
 	return f
 }
 
@@ -120,7 +118,7 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 	if f.Get(2) != nil || c.Workload.Name != "worker" || c.TGID != 7 {
 		t.Fatalf("adopted %+v; the incomplete one: %v", c.Group, f.Get(2))
 	}
-	c.n = 5
+	c.Counts = 5
 	c.Workload.Data = 2 // of a group that has ended
 	if got := *f.Totals()[c.Workload]; got != 7 || c.Workload.Data != 2 {
 		t.Errorf("the total is %d, and %d of ended groups; want 7 and 2", got, c.Workload.Data)
@@ -135,7 +133,7 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 	if len(f.keys) != 0 {
 		t.Fatal("the key of an empty group was not withdrawn")
 	}
-	c.n++ // late
+	c.Counts++ // late
 	f.retireAt(t, now.Add(IdleBeforeFree))
 	f.retireAt(t, now.Add(IdleBeforeFree+time.Second))
 	if f.Get(1) == nil {
@@ -189,7 +187,7 @@ func TestPromotionMovesNoCounts(t *testing.T) {
 	f.make(2, "second")
 	f.Adopt(now)
 	first, second := f.member(t, 1), f.member(t, 2)
-	first.alive, second.n = false, 20
+	first.alive, second.Counts = false, 20
 	f.Promote(now)
 	if second.Workload != f.Registry.Other() {
 		t.Fatal("want one named workload")
@@ -197,8 +195,8 @@ func TestPromotionMovesNoCounts(t *testing.T) {
 	f.retireAt(t, now)
 	f.retireAt(t, now.Add(IdleBeforeFree))
 	f.Promote(now.Add(time.Hour))
-	second.n = 25
-	if second.Workload.Name != "second" || second.Workload.Data+second.n != 5 || f.Registry.Other().Data != 20 {
+	second.Counts = 25
+	if second.Workload.Name != "second" || second.Workload.Data+second.Counts != 5 || f.Registry.Other().Data != 20 {
 		t.Errorf("%q keeps %d, the folded rest %d; want 5 more than was counted, and 20",
 			second.Workload.Name, int64(second.Workload.Data), f.Registry.Other().Data)
 	}
@@ -212,7 +210,7 @@ func TestAPartOfAGroupHasNoKey(t *testing.T) {
 	if !ok || part.Number != 3 || f.records[3].TGID != 42 || f.records[3].Cgroup != f.records[1].Cgroup {
 		t.Fatalf("split off %+v, %v", part, ok)
 	}
-	c := &counter{Group: part, n: 3}
+	c := &counter{Counted: Counted[count, *count]{Group: part, Counts: 3}}
 	f.Put(c)
 	f.retireAt(t, now)
 	f.retireAt(t, now.Add(IdleBeforeFree))
@@ -228,13 +226,13 @@ func TestAPartOfAGroupHasNoKey(t *testing.T) {
 // Without a kernel side, user space creates and ends the groups.
 func TestGroupsOfUserSpace(t *testing.T) {
 	now := time.Unix(1000, 0)
-	g := New[*counter, uint64](nil, 1, Hooks[*counter, uint64]{})
+	g := New[*counter, count](nil, 1, Hooks[*counter, count]{})
 	for pid, name := range []string{"first", "second"} {
-		g.Put(&counter{Group: g.Join(uint32(pid), workload.Identity{Name: name, Kind: workload.Program}, now), n: 10})
+		g.Put(&counter{Counted: Counted[count, *count]{Group: g.Join(uint32(pid), workload.Identity{Name: name, Kind: workload.Program}, now), Counts: 10}})
 	}
 	g.Adopt(now)
 	first, second := g.Get(0), g.Get(1)
-	g.Put(&counter{Group: g.Join(2, workload.Identity{Name: "kernel", Kind: workload.Kernel}, now.Add(time.Hour))})
+	g.Put(&counter{Counted: Counted[count, *count]{Group: g.Join(2, workload.Identity{Name: "kernel", Kind: workload.Kernel}, now.Add(time.Hour))}})
 	if began := g.Get(2).Workload.Began; !began.Equal(now) {
 		t.Errorf("a group counts from %v, want the last look at %v", began, now)
 	}

@@ -15,14 +15,15 @@ const quiet = 5 * time.Minute
 // counts are what a group has mapped, by device class and enum bounce.
 type counts [groupCounts]uint64
 
-func (c *counts) add(from *counts) {
+// Add implements attribution.Sum.
+func (c *counts) Add(from *counts) {
 	for i, n := range from {
 		c[i] += n
 	}
 }
 
-// subtract may make a count negative (modulo 2^64). A later addition makes it positive again.
-func (c *counts) subtract(from *counts) {
+// Subtract implements attribution.Sum.
+func (c *counts) Subtract(from *counts) {
 	for i, n := range from {
 		c[i] -= n
 	}
@@ -30,10 +31,8 @@ func (c *counts) subtract(from *counts) {
 
 // owner is the user side of a group: processes with the same cgroup and program.
 type owner struct {
-	attribution.Group[counts]
+	attribution.Counted[counts, *counts]
 	use    *groupUse // in the kernel
-	counts           // as last read
-	before counts    // as last read by Moved
 	active time.Time // when counts last changed
 	now    time.Time // of the last refresh
 }
@@ -41,24 +40,11 @@ type owner struct {
 // InUse implements attribution.Member.
 func (o *owner) InUse() bool { return o.now.Sub(o.active) < quiet }
 
-// Moved implements attribution.Member.
-func (o *owner) Moved() bool {
-	moved := o.before != o.counts
-	o.before = o.counts
-	return moved
-}
-
-// AddTo implements attribution.Member.
-func (o *owner) AddTo(ended *counts) { ended.add(&o.counts) }
-
-// SubtractFrom implements attribution.Member.
-func (o *owner) SubtractFrom(ended *counts) { ended.subtract(&o.counts) }
-
 // read reads the counts of the kernel side.
 func (o *owner) read(now time.Time) {
 	o.now = now
-	if n := counts(o.use.Count); n != o.counts || o.active.IsZero() {
-		o.counts, o.active = n, now
+	if n := counts(o.use.Count); n != o.Counts || o.active.IsZero() {
+		o.Counts, o.active = n, now
 	}
 }
 
@@ -80,7 +66,7 @@ func newOwners(k *kernelSide, limit int, complete func(*workload.Identity) bool)
 }
 
 func (o *owners) owner(g attribution.Group[counts]) *owner {
-	return &owner{Group: g, use: &o.kernel.uses[g.Number]}
+	return &owner{Counted: attribution.Counted[counts, *counts]{Group: g}, use: &o.kernel.uses[g.Number]}
 }
 
 // refresh updates the user side: new groups, their counts, and groups that are no longer used.

@@ -8,14 +8,15 @@ var lossNames = [...]string{"enclaves", "groups", "pairs"}
 // counts are events on the pages of an enclave, of a group's enclaves or of all enclaves, by enum count.
 type counts [nCounts]uint64
 
-func (c *counts) add(from *counts) {
+// Add implements attribution.Sum.
+func (c *counts) Add(from *counts) {
 	for i, n := range from {
 		c[i] += n
 	}
 }
 
-// subtract may make a count negative (modulo 2^64). A later addition makes it positive again.
-func (c *counts) subtract(from *counts) {
+// Subtract implements attribution.Sum.
+func (c *counts) Subtract(from *counts) {
 	for i, n := range from {
 		c[i] -= n
 	}

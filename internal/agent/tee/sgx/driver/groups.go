@@ -14,27 +14,12 @@ type pair struct{ victim, by *workload.Workload[counts] }
 
 // owner is the user side of a group: processes with the same cgroup and program that own enclaves.
 type owner struct {
-	attribution.Group[counts]
-	use    *groupUse // in the kernel
-	counts           // as last read
-	before counts    // as last read by Moved
+	attribution.Counted[counts, *counts]
+	use *groupUse // in the kernel
 }
 
 // InUse implements attribution.Member.
 func (o *owner) InUse() bool { return o.use.Enclaves > 0 }
-
-// Moved implements attribution.Member.
-func (o *owner) Moved() bool {
-	moved := o.before != o.counts
-	o.before = o.counts
-	return moved
-}
-
-// AddTo implements attribution.Member.
-func (o *owner) AddTo(ended *counts) { ended.add(&o.counts) }
-
-// SubtractFrom implements attribution.Member.
-func (o *owner) SubtractFrom(ended *counts) { ended.subtract(&o.counts) }
 
 // owners keeps the user side of all groups in step with the kernel side.
 type owners struct {
@@ -58,14 +43,14 @@ func newOwners(k *kernelSide, limit int, complete func(*workload.Identity) bool)
 }
 
 func (o *owners) owner(g attribution.Group[counts]) *owner {
-	return &owner{Group: g, use: &o.kernel.uses[g.Number]}
+	return &owner{attribution.Counted[counts, *counts]{Group: g}, &o.kernel.uses[g.Number]}
 }
 
 // refresh updates the user side: new groups, their counts, and groups that are no longer used.
 func (o *owners) refresh(now time.Time) error {
 	o.Adopt(now)
 	for w := range o.All() {
-		w.counts = w.use.Count
+		w.Counts = w.use.Count
 	}
 	o.Promote(now)
 	return o.Retire(now)
