@@ -3,7 +3,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,32 +15,19 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/collector/build"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// output passes on the line with the address of the page.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) url() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, word := range strings.Fields(o.b.String()) {
+// address returns the address of the page in what the program has written, or "".
+func address(written string) string {
+	for word := range strings.FieldsSeq(written) {
 		if strings.HasPrefix(word, "http://") {
 			return strings.TrimSuffix(strings.TrimSuffix(word, ";"), "/metrics")
 		}
@@ -67,7 +53,7 @@ func configuration(t *testing.T, cmd config.Command, text string) *config.Config
 func running(t *testing.T, run func(context.Context, Options) error, c *config.Config) (string, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var out output
+	var out logtest.Log
 	done := make(chan error, 1)
 	go func() {
 		done <- run(ctx, Options{
@@ -76,7 +62,7 @@ func running(t *testing.T, run func(context.Context, Options) error, c *config.C
 		})
 	}()
 	t.Cleanup(cancel)
-	for end := time.Now().Add(10 * time.Second); out.url() == ""; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); address(out.String()) == ""; time.Sleep(10 * time.Millisecond) {
 		select {
 		case err := <-done:
 			t.Fatalf("the program ended: %v", err)
@@ -86,7 +72,7 @@ func running(t *testing.T, run func(context.Context, Options) error, c *config.C
 			t.Fatal("the program does not report that it is up")
 		}
 	}
-	return out.url(), func() error { cancel(); return <-done }
+	return address(out.String()), func() error { cancel(); return <-done }
 }
 
 func get(t *testing.T, target string) string {

@@ -53,17 +53,9 @@ type Store struct {
 // read stays: it is read again later, and until then each change fails.
 func Open(path string) (*Store, error) {
 	s := &Store{file: statefile.File[[]Silence]{
-		Path: path, Most: maxFile, What: "the silences", Loss: "findings that were muted raise alerts again", Parse: parse,
+		Path: path, Most: maxFile, What: "the silences", Loss: "findings that were muted raise alerts again", Parse: parse, NotStored: ErrNotStored,
 	}}
 	return s, s.file.Read(&s.all)
-}
-
-// again reads a file again that could not be read.
-func (s *Store) again() error {
-	if err := s.file.Retry(&s.all); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotStored, err)
-	}
-	return nil
 }
 
 // From returns the silences in the content of a file of a [Store], or in a JSON list of silences. It stores nothing.
@@ -108,7 +100,7 @@ func parse(data []byte) ([]Silence, error) {
 func (s *Store) List() []Silence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.again() // without the file there are none
+	_ = s.file.Retry(&s.all) // without the file there are none
 	return slices.Clone(s.all)
 }
 
@@ -127,7 +119,7 @@ func (s *Store) Add(one Silence, now time.Time) (Silence, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.again(); err != nil {
+	if err := s.file.Retry(&s.all); err != nil {
 		return Silence{}, err
 	}
 	live := 0
@@ -146,7 +138,7 @@ func (s *Store) Add(one Silence, now time.Time) (Silence, error) {
 func (s *Store) End(id string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.again(); err != nil {
+	if err := s.file.Retry(&s.all); err != nil {
 		return err
 	}
 	i := slices.IndexFunc(s.all, func(one Silence) bool { return one.ID == id })
@@ -174,12 +166,8 @@ func (s *Store) replace(all []Silence, now time.Time) error {
 		expired++
 		return expired > maxExpired || now.Sub(one.EndsAt) > keepExpired
 	})
-	data, err := json.Marshal(content{Version: fileVersion, Silences: all})
-	if err == nil {
-		err = s.file.Write(data)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	if err := s.file.Write(content{Version: fileVersion, Silences: all}); err != nil {
+		return err
 	}
 	s.all = all
 	return nil
@@ -190,7 +178,7 @@ func (s *Store) replace(all []Silence, now time.Time) error {
 func (s *Store) Mark(findings []analysis.Finding, at time.Time) []analysis.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.again() // without the file there are none
+	_ = s.file.Retry(&s.all) // without the file there are none
 	marked := slices.Clone(findings)
 	for i := range marked {
 		f := &marked[i]

@@ -7,6 +7,7 @@
 package statefile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/inputfile"
 )
+
+// ErrFull is the error for a state that is larger than its file may be.
+var ErrFull = errors.New("too much to be stored")
 
 // File is a file with a state. A file that cannot be parsed is renamed. A file that cannot be read stays, because that may
 // pass: a disk fails, or no more files can be opened. It is read again later. A File is not safe for concurrent use.
@@ -23,6 +27,8 @@ type File[T any] struct {
 	What  string                  // names the state in errors, such as "the silences"
 	Loss  string                  // what follows while it cannot be read, such as "there are none"
 	Parse func([]byte) (T, error) // any invalid part is an error
+	// NotStored is the error that a failed change wraps.
+	NotStored error
 
 	unread bool // it could not be read
 }
@@ -55,13 +61,26 @@ func (f *File[T]) Retry(state *T) error {
 	if !f.unread {
 		return nil
 	}
-	return f.Read(state)
+	return f.stored(f.Read(state))
 }
 
-// Write replaces the file.
-func (f *File[T]) Write(data []byte) error {
-	if f.Path == "" {
+// Write replaces the file with the content as JSON. It returns [ErrFull] if that is more than is read.
+func (f *File[T]) Write(content any) error {
+	data, err := json.Marshal(content)
+	switch {
+	case err != nil:
+		return f.stored(err)
+	case int64(len(data)) > f.Most:
+		return ErrFull
+	case f.Path == "":
 		return nil
 	}
-	return atomicfile.Write(f.Path, data, 0o600)
+	return f.stored(atomicfile.Write(f.Path, data, 0o600))
+}
+
+func (f *File[T]) stored(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", f.NotStored, err)
 }

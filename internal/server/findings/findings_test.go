@@ -31,6 +31,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/analysis/window"
+	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
@@ -124,27 +125,10 @@ func rule() engine.Rule {
 	}
 }
 
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
-
 // analyst returns an Analyst that runs until the test ends.
-func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, *logged) {
+func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, *logtest.Log) {
 	t.Helper()
-	var log logged
+	var log logtest.Log
 	a := New(Options{
 		Source: s, Name: "a test", Rules: []engine.Rule{rule()}, Interval: time.Minute, Window: time.Minute,
 		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), SilenceFile: filepath.Join(t.TempDir(), "silences.json"), HistoryFile: filepath.Join(t.TempDir(), "findings-history.jsonl"),
@@ -219,7 +203,7 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 		if f.Workload != "busy" || !f.FirstSeen.Equal(began) || !f.LastSeen.Equal(began.Add(3*time.Minute)) || f.Severity != analysis.Medium {
 			t.Errorf("found %+v", f)
 		}
-		if n := log.count("found what slows a workload"); n != 1 {
+		if n := log.Count("found what slows a workload"); n != 1 {
 			t.Errorf("it was logged %d times", n)
 		}
 		// Two workloads, four analyses, seven numbers of each box plot.
@@ -234,7 +218,7 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 			t.Errorf("what has ended is told as present: %+v, %v", r.Findings, err)
 		}
 		time.Sleep(3 * time.Minute)
-		if r, err = a.Newest(); err != nil || len(r.Findings) != 0 || log.count("a finding is over") != 1 {
+		if r, err = a.Newest(); err != nil || len(r.Findings) != 0 || log.Count("a finding is over") != 1 {
 			t.Errorf("%+v is still there, %v", r.Findings, err)
 		}
 		if len(told) != 8 || len(told[0]) != 0 || len(told[1]) != 1 || len(told[7]) != 0 { // the first look is not confirmed
@@ -259,8 +243,8 @@ func TestASourceThatFails(t *testing.T) {
 		if err != nil || len(r.Findings) != 1 {
 			t.Errorf("%+v, %v", r.Findings, err)
 		}
-		if n := log.count("analysis failed"); n != 1 {
-			t.Errorf("it logged %d times:\n%s", n, log.b.String())
+		if n := log.Count("analysis failed"); n != 1 {
+			t.Errorf("it logged %d times:\n%s", n, log.String())
 		}
 		if text := metrics(t, a); !strings.Contains(text, `teescope_analyses_total{outcome="complete"} 1`+"\n") || !strings.Contains(text, `{outcome="partial"} 10`+"\n") {
 			t.Errorf("the series are\n%s", text)
@@ -269,7 +253,7 @@ func TestASourceThatFails(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.set(func(s *source) { s.err = errors.New("disk full") })
 		time.Sleep(time.Minute)
-		if n := log.count("analysis failed"); n != 2 {
+		if n := log.Count("analysis failed"); n != 2 {
 			t.Errorf("it logged %d times in all", n)
 		}
 	})
@@ -390,8 +374,8 @@ func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
 		if r, err = b.reportOf(t.Context(), began.Add(-time.Minute)); err != nil || !r.Findings[0].FirstSeen.Equal(began.Add(-time.Minute)) {
 			t.Errorf("before it was known: %+v, %v", r.Findings, err)
 		}
-		if err := b.once(t.Context()); err != nil || log.count("found what") != 1 {
-			t.Errorf("logged %d times, %v", log.count("found what"), err)
+		if err := b.once(t.Context()); err != nil || log.Count("found what") != 1 {
+			t.Errorf("logged %d times, %v", log.Count("found what"), err)
 		}
 	})
 }

@@ -118,7 +118,7 @@ func TestADamagedHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := past(t, b, "")
-	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], filepath.Base(a.opts.HistoryFile)+".bad") || log.count("level=ERROR") != 1 {
-		t.Errorf("warnings %q, log\n%s", got.Warnings, log.b.String())
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], filepath.Base(a.opts.HistoryFile)+".bad") || log.Count("level=ERROR") != 1 {
+		t.Errorf("warnings %q, log\n%s", got.Warnings, log.String())
 	}
 }

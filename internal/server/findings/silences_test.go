@@ -106,8 +106,8 @@ func TestMute(t *testing.T) {
 		if r := report(""); len(r.Findings) != 2 || r.Muted != 0 || len(told[len(told)-1]) != 2 {
 			t.Errorf("after the end: %+v, alerts %v", r.Findings, told[len(told)-1])
 		}
-		if log.count("findings are silenced") != 2 || log.count("a silence has been ended") != 1 {
-			t.Errorf("logged\n%s", log.b.String())
+		if log.Count("findings are silenced") != 2 || log.Count("a silence has been ended") != 1 {
+			t.Errorf("logged\n%s", log.String())
 		}
 	})
 }
@@ -198,8 +198,8 @@ func TestDamagedSilences(t *testing.T) {
 	if status, body := ask(t, b, ""); status != http.StatusOK || !strings.Contains(string(body), "findings that were muted raise alerts again") {
 		t.Errorf("%d %s", status, body)
 	}
-	if log.count("level=ERROR") != 1 {
-		t.Errorf("logged\n%s", log.b.String())
+	if log.Count("level=ERROR") != 1 {
+		t.Errorf("logged\n%s", log.String())
 	}
 }
 

@@ -3,7 +3,6 @@
 package notify
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,31 +17,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
-
-// logs collects what is logged.
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *logs) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
 
 // receiver is a webhook. It answers with a status and keeps its requests.
 type receiver struct {
@@ -136,7 +113,7 @@ func alert(name string) Alert {
 }
 
 // begin starts a hub on a file. It returns the hub and a function that stops it.
-func begin(t *testing.T, file string, log *logs, am Alertmanagers, to ...*receiver) (*Hub, func()) {
+func begin(t *testing.T, file string, log *logtest.Log, am Alertmanagers, to ...*receiver) (*Hub, func()) {
 	t.Helper()
 	var hooks []*Webhook
 	for _, r := range to {
@@ -186,7 +163,7 @@ func fire(h *Hub) int {
 func file(t *testing.T) string { return filepath.Join(t.TempDir(), "alerts.json") }
 
 func TestOneAlertIsToldOnceToEverybody(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	am, hook, name := &alertmanager{}, newReceiver(t), file(t)
 	h, stop := begin(t, name, &log, am, hook)
 	for range 3 {
@@ -209,28 +186,28 @@ func TestOneAlertIsToldOnceToEverybody(t *testing.T) {
 		t.Errorf("notice of the end = %+v", n)
 	}
 	stop()
-	if log.count(`msg="alert fires" alert=A severity=warning labels.workload=w`) != 1 || log.count(`msg="alert has ended" alert=A`) != 1 {
-		t.Errorf("log:\n%s", log.text())
+	if log.Count(`msg="alert fires" alert=A severity=warning labels.workload=w`) != 1 || log.Count(`msg="alert has ended" alert=A`) != 1 {
+		t.Errorf("log:\n%s", log.String())
 	}
-	if log.count("secret") > 0 {
-		t.Errorf("the address of the webhook is logged:\n%s", log.text())
+	if log.Count("secret") > 0 {
+		t.Errorf("the address of the webhook is logged:\n%s", log.String())
 	}
 }
 
 func TestPendingMakesNothingFire(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	h, _ := begin(t, file(t), &log, nil)
 	a := alert("A")
 	a.Pending = true
 	h.Firing("g", []Alert{a}, true)
-	if n := fire(h); n != 0 || log.count("alert") != 0 {
-		t.Errorf("%d fire; log:\n%s", n, log.text())
+	if n := fire(h); n != 0 || log.Count("alert") != 0 {
+		t.Errorf("%d fire; log:\n%s", n, log.String())
 	}
 }
 
 // A key identifies an alert when its labels change.
 func TestKey(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook := newReceiver(t)
 	h, _ := begin(t, file(t), &log, nil, hook)
 	a := alert("A")
@@ -246,7 +223,7 @@ func TestKey(t *testing.T) {
 }
 
 func TestRetain(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook := newReceiver(t)
 	h, _ := begin(t, file(t), &log, nil, hook)
 	h.Firing("rules a", []Alert{alert("A")}, true)
@@ -260,7 +237,7 @@ func TestRetain(t *testing.T) {
 
 // TestRestart ends the program at different times. No alert is sent twice, and unsent ones are sent after the start.
 func TestRestart(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook, name := newReceiver(t), file(t)
 	h, stop := begin(t, name, &log, nil, hook)
 	h.Firing("g", []Alert{alert("A"), alert("B")}, true)
@@ -288,7 +265,7 @@ func TestRestart(t *testing.T) {
 	for _, text := range want {
 		what, name, _ := strings.Cut(text, " ")
 		line := map[string]string{"firing": "alert fires", "resolved": "alert has ended"}[what]
-		if n := log.count(fmt.Sprintf("msg=%q alert=%s ", line, name)); n != 1 {
+		if n := log.Count(fmt.Sprintf("msg=%q alert=%s ", line, name)); n != 1 {
 			t.Errorf("%q is logged %d times", text, n)
 		}
 	}
@@ -296,7 +273,7 @@ func TestRestart(t *testing.T) {
 
 // After a kill during a request, it is unknown whether the request arrived. It is sent again with the same ID.
 func TestKilledInARequest(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook, name := newReceiver(t), file(t)
 	hook.hold = make(chan struct{})
 	h, _ := begin(t, name, &log, nil, hook)
@@ -319,19 +296,19 @@ func TestKilledInARequest(t *testing.T) {
 }
 
 func TestRefusedIsGivenUp(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook := newReceiver(t)
 	hook.answer(http.StatusBadRequest)
 	h, _ := begin(t, file(t), &log, nil, hook)
 	h.Firing("g", []Alert{alert("A")}, true)
-	eventually(t, "it to be given up", func() bool { return log.count("refused a delivery") == 1 })
+	eventually(t, "it to be given up", func() bool { return log.Count("refused a delivery") == 1 })
 	hook.answer(http.StatusOK)
 	h.Firing("g", []Alert{alert("A"), alert("B")}, true)
 	eventually(t, "the next one", func() bool { return slices.Equal(hook.told(), []string{"firing B"}) })
 }
 
 func TestTooManyAlerts(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	h, _ := begin(t, file(t), &log, nil)
 	var all []Alert
 	for i := range maxOpen + 5 {
@@ -339,21 +316,21 @@ func TestTooManyAlerts(t *testing.T) {
 	}
 	h.Firing("g", all, true)
 	h.Firing("g", all, true)
-	if n := fire(h); n != maxOpen || log.count("too many alerts") != 1 {
-		t.Errorf("%d fire, want %d; said %d times", n, maxOpen, log.count("too many alerts"))
+	if n := fire(h); n != maxOpen || log.Count("too many alerts") != 1 {
+		t.Errorf("%d fire, want %d; said %d times", n, maxOpen, log.Count("too many alerts"))
 	}
 }
 
 // An unreadable file is renamed. A failed write stops nothing.
 func TestBadStateIsPutAside(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook, name := newReceiver(t), file(t)
 	if err := os.WriteFile(name, []byte(`{"version":1,"open":[null]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h, _ := begin(t, name, &log, nil, hook)
-	if _, err := os.Stat(name + ".bad"); err != nil || log.count("firing alerts are sent again") != 1 {
-		t.Errorf("%v; log:\n%s", err, log.text())
+	if _, err := os.Stat(name + ".bad"); err != nil || log.Count("firing alerts are sent again") != 1 {
+		t.Errorf("%v; log:\n%s", err, log.String())
 	}
 	if err := os.RemoveAll(filepath.Dir(name)); err != nil {
 		t.Fatal(err)
@@ -365,8 +342,8 @@ func TestBadStateIsPutAside(t *testing.T) {
 		defer h.mu.Unlock()
 		return !h.saved && len(h.queues) == 0
 	})
-	if log.count("cannot be saved") != 1 {
-		t.Errorf("log:\n%s", log.text())
+	if log.Count("cannot be saved") != 1 {
+		t.Errorf("log:\n%s", log.String())
 	}
 }
 

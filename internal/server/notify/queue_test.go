@@ -13,12 +13,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // A receiver is down while all alerts that may fire at once begin, end and begin again. The queue is bounded, what is over
 // is dropped, and the start of every firing alert waits, in order.
 func TestQueueIsBoundedAndKeepsWhatFires(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook := newReceiver(t)
 	hook.answer(http.StatusServiceUnavailable)
 	h, stop := begin(t, file(t), &log, nil, hook)
@@ -55,7 +57,7 @@ func TestQueueIsBoundedAndKeepsWhatFires(t *testing.T) {
 
 // The receiver answers 401 to some alerts, and accepts all others at once.
 func TestRefusedAlertsHoldUpNoOther(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook := newReceiver(t)
 	hook.refuse = map[string]int{"bad0": http.StatusUnauthorized, "bad1": http.StatusNotFound, "bad2": 500, "bad3": 429}
 	h, _ := begin(t, file(t), &log, nil, hook)
@@ -76,7 +78,7 @@ func TestRefusedAlertsHoldUpNoOther(t *testing.T) {
 
 // Two thousand alerts begin one after the other and are all sent, and the state takes megabytes on the way.
 func TestBurst(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook, name := newReceiver(t), file(t)
 	h, stop := begin(t, name, &log, nil, hook)
 	before := written(t)
@@ -114,7 +116,7 @@ func written(t *testing.T) int {
 
 // A kill can leave any prefix of the journal. No prefix loses an alert that an earlier line has, and none is an error.
 func TestTornJournal(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	hook, name := newReceiver(t), file(t)
 	hook.answer(http.StatusServiceUnavailable)
 	h, stop := begin(t, name, &log, nil, hook)
@@ -144,7 +146,7 @@ func TestTornJournal(t *testing.T) {
 
 // The watchdog goes to Alertmanagers only, and counts nowhere.
 func TestWatchdog(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	am, hook := &alertmanager{}, newReceiver(t)
 	h, _ := begin(t, file(t), &log, am, hook)
 	dog := alert("Dog")
@@ -152,8 +154,8 @@ func TestWatchdog(t *testing.T) {
 	h.Firing("g", []Alert{dog, alert("A")}, true)
 	eventually(t, "the other alert", func() bool { return slices.Equal(hook.told(), []string{"firing A"}) })
 	eventually(t, "the watchdog to be repeated", func() bool { n, sends := am.get("Dog"); return sends > 3 && n.Labels != nil })
-	if log.count("Dog") > 0 {
-		t.Errorf("the watchdog is logged:\n%s", log.text())
+	if log.Count("Dog") > 0 {
+		t.Errorf("the watchdog is logged:\n%s", log.String())
 	}
 	if err := h.Collect(t.Context(), func(m prometheus.Metric) {
 		if strings.Contains(m.Desc().String(), "teescope_alerts_firing") {

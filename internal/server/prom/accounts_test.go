@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // The estimate of the memory that series take is compared with the heap. It may be too high, because it bounds.
@@ -27,7 +29,7 @@ func TestCostOfASeries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var log logs
+		var log logtest.Log
 		o := options(t.TempDir(), &log)
 		o.Interval, o.Self = time.Second, nil
 		target.Config.Handler.ServeHTTP(httptest.NewRecorder(), nil) // makes the body

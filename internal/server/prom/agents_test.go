@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/server/discovery"
 )
 
@@ -43,7 +44,7 @@ func TestAgentsHaveCredentialsOfTheirOwn(t *testing.T) {
 	}
 	agents := write("agents.json", fmt.Sprintf(`[{"targets": [%q, %q, %q]}]`, found, foundOwn, own))
 
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval = nil, 200*time.Millisecond
 	o.Targets = []string{listed, own}

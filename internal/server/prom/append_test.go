@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 func made(at time.Time, value float64, labels ...string) query.Sample {
@@ -22,7 +23,7 @@ func made(at time.Time, value float64, labels ...string) query.Sample {
 
 // TestAppend: appended samples are stored once next to scraped ones, also after a restart.
 func TestAppend(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	s := New(o)
 	now := time.Now().Truncate(time.Second)
@@ -65,7 +66,7 @@ func TestAppend(t *testing.T) {
 }
 
 func TestAppendRefuses(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	now := time.Now()
 	good := made(now, 1, "a", "good")
@@ -90,7 +91,7 @@ func TestAppendRefuses(t *testing.T) {
 
 // TestAppendWhenMemoryIsShort: existing series continue, and no new series is stored.
 func TestAppendWhenMemoryIsShort(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	now := time.Now().Truncate(time.Second)
 	if err := s.Append(t.Context(), []query.Sample{made(now.Add(-time.Minute), 1, "a", "old")}); err != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // An agent that is scraped is asked with the credentials of its scrapes. Nobody else is asked, and no redirect is followed.
@@ -46,7 +48,7 @@ func TestAsk(t *testing.T) {
 		return name
 	}
 	first, second, refusing := agent("first"), agent("common"), agent("another")
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Interval = 200 * time.Millisecond
 	o.Targets = []string{first, second, refusing}

@@ -13,11 +13,13 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // A clock was three years ahead for some hours. The blocks of that time must not delete what was stored before.
 func TestClockAheadDeletesNothing(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.RetentionTime = 10 * time.Hour
 	s := New(o)
@@ -69,7 +71,7 @@ func TestRetentionCountsStoredTime(t *testing.T) {
 
 // Any file of a block is cut at any offset, or removed. The database opens without that block and names it.
 func TestDamagedBlockCostsThatBlock(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	dir := t.TempDir()
 	o := options(dir, &log)
 	s := New(o)
@@ -91,7 +93,7 @@ func TestDamagedBlockCostsThatBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := damage(t, filepath.Join(copied, "tsdb"), random)
-		var log logs
+		var log logtest.Log
 		s := New(options(copied, &log))
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatalf("round %d, %s: %v", round, name, err)

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // record appends the counter requests_total, which grows by one per minute, over a period.
@@ -62,7 +64,7 @@ func TestSamplesAheadOfTheClockGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var log logs
+			var log logtest.Log
 			o := options(t.TempDir(), &log)
 			s := New(o)
 			if err := s.Init(t.Context()); err != nil {

@@ -23,6 +23,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // heat is what the tests ask about: five series.
@@ -31,7 +33,7 @@ const heat = "sum(count_over_time(heat[7h]))"
 // threeBlocks returns a data directory with three blocks of two hours, and the end of the last.
 func threeBlocks(t *testing.T) (dir string, end time.Time) {
 	t.Helper()
-	var log logs
+	var log logtest.Log
 	dir = t.TempDir()
 	s := New(options(dir, &log))
 	if err := s.Init(t.Context()); err != nil {
@@ -150,7 +152,7 @@ func TestFlippedByteInAChunkCostsThatChunk(t *testing.T) {
 	// Behind the first chunk of the file there are others, so the check at the start does not find it.
 	_, at := chunks.BlockChunkRef(chunk.Ref).Unpack()
 	flip(t, filepath.Join(dir, "tsdb", id, "chunks", "000001"), int64(at)+10)
-	var log logs
+	var log logtest.Log
 	o := options(dir, &log)
 	o.RetentionTime = 10 * 24 * time.Hour // a block covers at most a tenth of it
 	s := New(o)
@@ -201,7 +203,7 @@ func TestFlippedByteInAnIndexCostsThatBlock(t *testing.T) {
 	dir, end := threeBlocks(t)
 	id, series, _ := firstOf(t, dir)
 	flip(t, filepath.Join(dir, "tsdb", id, "index"), int64(series)*16+2) //nolint:gosec // small: a reference counts 16 bytes
-	var log logs
+	var log logtest.Log
 	s := New(options(dir, &log))
 	if err := s.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -228,7 +230,7 @@ func TestFlippedByteInAnIndexCostsThatBlock(t *testing.T) {
 
 // Errors that are no damage cost nothing.
 func TestAbandonedQueriesAreNoDamage(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	d := newDamages(newHealth(options("", &log).Log), options("", &log).Log)
 	r := checkedIndex{damages: d}
 	for _, err := range []error{nil, storage.ErrNotFound, context.Canceled, fmt.Errorf("waiting: %w", context.DeadlineExceeded)} {
@@ -254,7 +256,7 @@ func TestFlippedByteInTheHeadCostsNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logs
+			var log logtest.Log
 			dir, end := t.TempDir(), time.Now().Truncate(time.Minute)
 			s := New(options(dir, &log))
 			if err := s.Init(t.Context()); err != nil {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // Variables with which the test starts itself in another process.
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(envScrape) != "":
 		scrapeUntilKilled(os.Getenv(envScrape))
 	case os.Getenv(envOpen) != "":
-		var log logs
+		var log logtest.Log
 		s := New(options(os.Getenv(envOpen), &log))
 		if err := s.Init(context.Background()); err != nil {
 			fmt.Print(err)
@@ -41,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 func scrapeUntilKilled(dir string) {
-	var log logs
+	var log logtest.Log
 	o := options(dir, &log)
 	o.Interval = 100 * time.Millisecond
 	s := New(o)
@@ -96,7 +98,7 @@ func TestKilledDatabaseIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	var log logs
+	var log logtest.Log
 	s := New(options(dir, &log))
 	if err := s.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -112,7 +114,7 @@ func TestKilledDatabaseIsReadable(t *testing.T) {
 
 func TestSamplesOutliveARestart(t *testing.T) {
 	dir := t.TempDir()
-	var log logs
+	var log logtest.Log
 	o := options(dir, &log)
 	o.Interval = 100 * time.Millisecond
 	s, stop := start(t, o)
@@ -134,7 +136,7 @@ func TestSamplesOutliveARestart(t *testing.T) {
 func TestDataDirInUse(t *testing.T) {
 	dir := t.TempDir()
 	cmd := scraping(t, dir)
-	var log logs
+	var log logtest.Log
 	err := New(options(dir, &log)).Init(t.Context())
 	var inUse *InUseError
 	if !errors.As(err, &inUse) {
@@ -158,7 +160,7 @@ func TestDataDirNotWritable(t *testing.T) {
 		if err := os.Chmod(dir, 0o555); err != nil {
 			t.Fatal(err)
 		}
-		err := New(options(dir, &logs{})).Init(t.Context())
+		err := New(options(dir, &logtest.Log{})).Init(t.Context())
 		var nw *NotWritableError
 		if !errors.As(err, &nw) || !strings.Contains(err.Error(), "chown") {
 			t.Errorf("Init() = %v, want a NotWritableError that says what to do", err)
@@ -223,7 +225,7 @@ func TestDamagedLogIsCutAndReported(t *testing.T) {
 	if err := os.WriteFile(segments[0], data, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	var log logs
+	var log logtest.Log
 	s := New(options(dir, &log))
 	if err := s.Init(t.Context()); err != nil {
 		t.Fatalf("a damaged log must not keep the program from starting: %v", err)
@@ -245,7 +247,7 @@ func TestHopelessDatabase(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tsdb/wal"), []byte("no directory"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	var log logs
+	var log logtest.Log
 	err := New(options(dir, &log)).Init(t.Context())
 	var open *OpenError
 	if !errors.As(err, &open) || !strings.Contains(err.Error(), "mv "+dir+"/tsdb "+dir+"/tsdb.bad") {
@@ -267,7 +269,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	var log logs
+	var log logtest.Log
 	o := options(dir, &log)
 	o.Interval = 100 * time.Millisecond
 	s, _ := start(t, o)

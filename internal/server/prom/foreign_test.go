@@ -10,6 +10,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // files makes empty files that nobody else may read. A name that ends with a slash is a directory.
@@ -69,7 +71,7 @@ func TestRootRefusesAForeignDirectory(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files(t, dir, "conf.d/a", "secret")
-	var log logs
+	var log logtest.Log
 	err := New(options(dir, &log)).Init(t.Context())
 	want := dir + " is not a data directory of teescope: it holds conf.d; choose an empty directory or a new one"
 	if err == nil || err.Error() != want {

@@ -26,6 +26,8 @@ import (
 	prw "github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // scraped is a target whose counter says how often it was scraped, with a histogram, a gauge and a summary.
@@ -145,7 +147,7 @@ func TestForwarders(t *testing.T) {
 			target, r, dir := &scraped{}, newRealReceiver(t), t.TempDir()
 			agent := httptest.NewServer(target)
 			defer agent.Close()
-			var log logs
+			var log logtest.Log
 			options := func() Options {
 				o := options(dir, &log)
 				o.Interval, o.Self, o.Targets = 100*time.Millisecond, nil, []string{strings.TrimPrefix(agent.URL, "http://")}
@@ -219,7 +221,7 @@ func only(t *testing.T, r *realReceiver, name, le string, want float64) {
 
 // TestReceiversHaveNames has two receivers that differ in a parameter only, which is not shown.
 func TestReceiversHaveNames(t *testing.T) {
-	o := options(t.TempDir(), &logs{})
+	o := options(t.TempDir(), &logtest.Log{})
 	for _, tenant := range []string{"a", "b"} {
 		o.RemoteWrite.URLs = append(o.RemoteWrite.URLs, &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/write", RawQuery: "token=" + tenant})
 	}
@@ -243,7 +245,7 @@ func TestSamplesOfAReceiverThatIsRemovedAreCounted(t *testing.T) {
 	// dropped starts a forwarder with a receiver, and returns what its metrics say of the samples of others.
 	dropped := func(receiver string, leave ...int) (n float64) {
 		t.Helper()
-		o := options(dir, &logs{})
+		o := options(dir, &logtest.Log{})
 		o.RemoteWrite.URLs = []*url.URL{{Scheme: "http", Host: "127.0.0.1:1", Path: receiver}}
 		f := NewForwarder(o)
 		if err := f.Init(t.Context()); err != nil {

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // Near the limit, queries and new series are refused with the reason, and requests about the server are answered. When
@@ -23,7 +25,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Interval, o.MemoryLimit = 200*time.Millisecond, 100<<20
 	o.Endpoints = []Endpoint{{Job: "late", URL: u}}

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // latencies is an agent with two classic histograms, which grow by ten waits of 8 to 16 us with each scrape.
@@ -37,7 +39,7 @@ func (l *latencies) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func TestWaitsAreStoredAsNativeHistograms(t *testing.T) {
 	other := httptest.NewServer(&latencies{})
 	defer other.Close()
-	o := options(t.TempDir(), &logs{})
+	o := options(t.TempDir(), &logtest.Log{})
 	o.Self, o.Interval, o.Targets = &latencies{}, 200*time.Millisecond, []string{strings.TrimPrefix(other.URL, "http://")}
 	s, _ := start(t, o)
 	ask := func(expr string) (found []float64) {
@@ -124,7 +126,7 @@ func (appended) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, 
 func TestNativeSeriesEnd(t *testing.T) {
 	var gone atomic.Bool
 	waits := &latencies{}
-	o := options(t.TempDir(), &logs{})
+	o := options(t.TempDir(), &logtest.Log{})
 	o.Interval = 200 * time.Millisecond
 	o.Self = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if gone.Load() {

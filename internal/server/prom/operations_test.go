@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/lib/operation"
 )
 
@@ -41,7 +42,7 @@ func application(t *testing.T, text string) (u *url.URL, set func(string)) {
 // reads returns a server that reads the operations of an application.
 func reads(t *testing.T, u *url.URL, w Workload) *Server {
 	t.Helper()
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval, o.Targets, o.Endpoints = nil, 100*time.Millisecond, []string{"node1:9750"}, []Endpoint{{Job: "shop", URL: u, Workload: w}}
 	s, _ := start(t, o)

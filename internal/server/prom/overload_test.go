@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/clientname"
+	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
@@ -121,7 +122,7 @@ func TestWhoIsGoneDoesNotWait(t *testing.T) {
 
 // Queries nested a million times used to overflow the stack of the process, which cannot be recovered.
 func TestLongQueriesAreRefused(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	form := func(query string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/api/v1/query", strings.NewReader(url.Values{"query": {query}}.Encode()))
@@ -151,7 +152,7 @@ func TestLongQueriesAreRefused(t *testing.T) {
 // A query that would hold too many samples fails with the reason before it holds them. One with too many steps is not
 // evaluated.
 func TestCostlyQueriesEnd(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	eventually(t, generous, "a sample", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")

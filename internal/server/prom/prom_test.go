@@ -3,7 +3,6 @@
 package prom
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/server/discovery"
 )
 
@@ -38,25 +38,7 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE scrapes_total counter\nscrapes_total %d\n", e.n)
 }
 
-// logs collects what is logged.
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func options(dir string, log *logs) Options {
+func options(dir string, log *logtest.Log) Options {
 	return Options{
 		DataDir: dir, Interval: 5 * time.Second, RetentionTime: 24 * time.Hour, RetentionSize: 1 << 30,
 		Self: &exporter{}, Instance: "here", Registry: prometheus.NewRegistry(),
@@ -146,7 +128,7 @@ func eventually(t *testing.T, within time.Duration, what string, f func() bool) 
 // TestFirstSeconds checks what a page needs: one sample immediately, a second one for rates a second later, and then
 // the real interval. There must be no gap and no staleness marker in between.
 func TestFirstSeconds(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, stop := start(t, options(t.TempDir(), &log))
 	begin := time.Now()
 	eventually(t, generous, "two samples", func() bool {
@@ -187,7 +169,7 @@ func TestFirstSeconds(t *testing.T) {
 func TestTargets(t *testing.T) {
 	agent := httptest.NewServer(&exporter{})
 	defer agent.Close()
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval = nil, 200*time.Millisecond
 	address := strings.TrimPrefix(agent.URL, "http://")
@@ -220,7 +202,7 @@ func TestAgentsComeAndGo(t *testing.T) {
 	}
 	address := func(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") }
 	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node1", "rack": "r1"}}]`, address(one)))
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval, o.MemoryLimit = nil, 200*time.Millisecond, 256<<20
 	o.Discovery = discovery.New(discovery.Options{Sources: []discovery.Source{{Kind: discovery.File, Where: file}}, Log: o.Log})
@@ -258,7 +240,7 @@ func TestEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval, o.Endpoints = nil, 200*time.Millisecond, []Endpoint{{Job: "shop", URL: u}}
 	s, _ := start(t, o)
@@ -272,7 +254,7 @@ func TestEndpoints(t *testing.T) {
 }
 
 func TestAPI(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, stop := start(t, options(t.TempDir(), &log))
 	for _, path := range []string{
 		"/status/buildinfo", "/status/runtimeinfo", "/status/config", "/status/flags", "/status/tsdb",
@@ -315,7 +297,7 @@ func TestAPI(t *testing.T) {
 // TestPatternCheck checks the answer that the page parses (web/src/api/client.ts): what is wrong with a regular
 // expression.
 func TestPatternCheck(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	for pattern, want := range map[string]string{
 		"redis-.*|(?i)NGINX": "", ".*": "", "redis-(server|": "missing closing ): `redis-(server|`", "a(?=b)": "invalid or unsupported Perl syntax: `(?=`",
@@ -334,7 +316,7 @@ func TestPatternCheck(t *testing.T) {
 }
 
 func TestHandlerBeforeInit(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s := New(options(t.TempDir(), &log))
 	if code := get(t, s.Handler(), "/labels", nil); code != http.StatusServiceUnavailable {
 		t.Errorf("before Init: %d, want 503", code)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/storage/remote"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // receiver takes samples by remote write, version 1.0, unless it is down.
@@ -88,7 +90,7 @@ func TestRemoteWriteSurvivesAnOutage(t *testing.T) {
 	if err := os.WriteFile(config, []byte("basic_auth: {username: tee, password: secret}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Interval = 100 * time.Millisecond
 	o.RemoteWrite = RemoteWrite{URLs: []*url.URL{u}, Config: config, Labels: map[string]string{"cluster": "eu"}}
@@ -148,7 +150,7 @@ func TestHangingReceiversDelayNoStop(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Interval = 100 * time.Millisecond
 	const receivers = 4

@@ -12,13 +12,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // large is a regular expression of a million instructions.
 var large = strings.Repeat("((abcdefghij){100}){10}", 100)
 
 func TestRequestsThatCannotBeParsedCheaply(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	get := func(path string, v url.Values) *http.Request {
 		return httptest.NewRequest(http.MethodGet, path+"?"+v.Encode(), nil)
@@ -45,7 +47,7 @@ func TestRequestsThatCannotBeParsedCheaply(t *testing.T) {
 
 // Formatting takes time with a power of the nesting, and cannot be cancelled. Evaluation is refused for the same texts.
 func TestDeepQueriesAreRefused(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	for query, want := range map[string]string{
 		strings.Repeat("(", 8000) + "1" + strings.Repeat(")", 8000):                       "deep; the maximum is 100",
@@ -84,7 +86,7 @@ func TestDeepQueriesAreRefused(t *testing.T) {
 
 // The database answers within limits of memory. With a small one, each kind of list and a query are refused with advice.
 func TestListsAreBounded(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
 	eventually(t, generous, "a series", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/server/notify"
 )
 
@@ -59,7 +60,7 @@ const hot = `groups:
 // ruled is a server with rules, and the log of its hub.
 type ruled struct {
 	*Server
-	log  logs
+	log  logtest.Log
 	stop func()
 }
 
@@ -196,7 +197,7 @@ func TestRulesAreReadAgain(t *testing.T) {
 func TestBadRulesStopTheStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, file, "groups:\n  - name: g\n    rules:\n      - alert: A\n      - record: b\n")
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Rules = RuleOptions{Files: []string{file}, Interval: time.Second, Hub: notify.New(notify.Options{})}
 	s := New(o)

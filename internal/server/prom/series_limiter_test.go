@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // series writes n series whose labels have a prefix.
@@ -116,7 +118,7 @@ func TestWildTargets(t *testing.T) {
 		t.Error("a redirect was followed")
 	}))
 	defer visited.Close()
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Interval = 2 * time.Second
 	all := wildTargets(visited.URL)
@@ -176,7 +178,7 @@ func TestWildTargets(t *testing.T) {
 
 // An agent may send more than other targets, but not without limit.
 func TestAgentsMaySendMore(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval = nil, 10*time.Second
 	targets := map[string]string{} // by instance: the reason why its scrape fails

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // The test runs in seconds what a server does in hours at an interval of 5 s. It scrapes fifty times as often. The head
@@ -62,7 +64,7 @@ func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 40 s, in which it mostly waits; make test runs it")
 	}
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	target := &counting{}
 	o.Self, o.Interval, o.RetentionTime, o.block = target, soakInterval, soakRetention, soakBlock

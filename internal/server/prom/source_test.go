@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -172,7 +173,7 @@ func TestAStoreHasBounds(t *testing.T) {
 
 // TestTheDatabaseIsASource compares its answers with those of the API, and queries it when it cannot answer.
 func TestTheDatabaseIsASource(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Interval, o.MemoryLimit = 100*time.Millisecond, 1<<40
 	s := New(o)
@@ -199,7 +200,7 @@ func TestTheDatabaseIsASource(t *testing.T) {
 
 // TestTheDatabaseSaysWhatAStoreSays writes the same series to both.
 func TestTheDatabaseSaysWhatAStoreSays(t *testing.T) {
-	var log logs
+	var log logtest.Log
 	s, stop := start(t, options(t.TempDir(), &log))
 	defer stop()
 	begin := time.Now().Add(-10 * time.Minute).Truncate(time.Second)

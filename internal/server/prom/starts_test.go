@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // agentText is one answer of an agent. %s are lines of counters and their starts.
@@ -29,7 +31,7 @@ func scrapedOnce(t *testing.T, remote bool, lines string) *Server {
 		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0")
 		fmt.Fprintf(w, agentText, lines)
 	})
-	o := options(t.TempDir(), &logs{})
+	o := options(t.TempDir(), &logtest.Log{})
 	o.Self = answer
 	if remote {
 		srv := httptest.NewServer(answer)
@@ -120,7 +122,7 @@ func TestStartsOfNativeHistogramsAreStored(t *testing.T) {
 
 // A series that is there gets no zero, also when the clock of an agent is ahead.
 func TestAKnownCounterGetsNoStart(t *testing.T) {
-	s, _ := start(t, options(t.TempDir(), &logs{}))
+	s, _ := start(t, options(t.TempDir(), &logtest.Log{}))
 	now := time.Now().UnixMilli()
 	for _, one := range []struct{ t, start int64 }{{now - 2000, now - 1000}, {now, now - 500}} {
 		app := s.db.AppenderV2(t.Context())
@@ -147,7 +149,7 @@ func TestAKnownCounterGetsNoStart(t *testing.T) {
 //
 // False alarms: none. The shortest of all scrapes are compared, until they agree.
 func TestCountersWithoutStartTakeLinearTime(t *testing.T) {
-	o := options(t.TempDir(), &logs{})
+	o := options(t.TempDir(), &logtest.Log{})
 	o.Self, o.Interval = nil, 2*time.Second
 	sizes := [2]int{2_500, 20_000}
 	for _, n := range sizes {

@@ -18,15 +18,20 @@ type emitter func(chan<- prometheus.Metric)
 func (emitter) Describe(chan<- *prometheus.Desc)      {}
 func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
 
-// Samples runs collect once and checks that its samples are valid for any input. It requires unique series, UTF-8 names
-// and labels, finite values, and at most the given number of series.
-func Samples(t testing.TB, most int, collect func(emit func(prometheus.Metric))) []*dto.MetricFamily {
-	t.Helper()
+// gather runs collect once. It is an error if a series is emitted twice, or if families and labels are not valid.
+func gather(collect func(emit func(prometheus.Metric))) ([]*dto.MetricFamily, error) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
 		collect(func(m prometheus.Metric) { ch <- m })
 	}))
-	families, err := registry.Gather()
+	return registry.Gather()
+}
+
+// Samples runs collect once and checks that its samples are valid for any input. It requires unique series, UTF-8 names
+// and labels, finite values, and at most the given number of series.
+func Samples(t testing.TB, most int, collect func(emit func(prometheus.Metric))) []*dto.MetricFamily {
+	t.Helper()
+	families, err := gather(collect)
 	if err != nil {
 		t.Error(err)
 	}

@@ -18,11 +18,7 @@ import (
 // Text runs collect once and returns its samples in the text format of Prometheus. The test fails if a series is emitted twice.
 func Text(t testing.TB, collect func(emit func(prometheus.Metric))) []byte {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
-		collect(func(m prometheus.Metric) { ch <- m })
-	}))
-	families, err := registry.Gather()
+	families, err := gather(collect)
 	if err != nil {
 		t.Fatal(err)
 	}

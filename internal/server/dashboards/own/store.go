@@ -51,17 +51,9 @@ type Store struct {
 // read stays: it is read again later, and until then each change fails.
 func Open(path string) (*Store, error) {
 	s := &Store{file: statefile.File[[]Dashboard]{
-		Path: path, Most: maxFile, What: "the kept dashboards", Loss: "there are none", Parse: parse,
+		Path: path, Most: maxFile, What: "the kept dashboards", Loss: "there are none", Parse: parse, NotStored: ErrNotStored,
 	}}
 	return s, s.file.Read(&s.all)
-}
-
-// again reads a file again that could not be read.
-func (s *Store) again() error {
-	if err := s.file.Retry(&s.all); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotStored, err)
-	}
-	return nil
 }
 
 // parse parses a file. Any invalid entry is an error, because then others may be wrong too.
@@ -101,7 +93,7 @@ var isID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,26}$`)
 func (s *Store) List() []Dashboard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.again() // without the file there are none
+	_ = s.file.Retry(&s.all) // without the file there are none
 	return slices.Clone(s.all)
 }
 
@@ -109,7 +101,7 @@ func (s *Store) List() []Dashboard {
 func (s *Store) Get(id string) (Dashboard, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.again() // without the file there are none
+	_ = s.file.Retry(&s.all) // without the file there are none
 	if i := s.find(id); i >= 0 {
 		return s.all[i], nil
 	}
@@ -127,7 +119,7 @@ func (s *Store) Add(d Dashboard, now time.Time) (Dashboard, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.again(); err != nil {
+	if err := s.file.Retry(&s.all); err != nil {
 		return Dashboard{}, err
 	}
 	if len(s.all) >= maxDashboards {
@@ -149,7 +141,7 @@ func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.again(); err != nil {
+	if err := s.file.Retry(&s.all); err != nil {
 		return Dashboard{}, err
 	}
 	i := s.find(d.ID)
@@ -169,7 +161,7 @@ func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
 func (s *Store) Delete(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.again(); err != nil {
+	if err := s.file.Retry(&s.all); err != nil {
 		return err
 	}
 	i := s.find(id)
@@ -181,15 +173,10 @@ func (s *Store) Delete(id string) error {
 
 // replace writes the dashboards, and then uses them.
 func (s *Store) replace(all []Dashboard) error {
-	data, err := json.Marshal(content{Version: fileVersion, Dashboards: all})
-	if err == nil && len(data) > maxFile {
+	if err := s.file.Write(content{Version: fileVersion, Dashboards: all}); errors.Is(err, statefile.ErrFull) {
 		return ErrFull
-	}
-	if err == nil {
-		err = s.file.Write(data)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotStored, err)
+	} else if err != nil {
+		return err
 	}
 	s.all = all
 	return nil
