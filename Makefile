@@ -13,6 +13,7 @@ FORMAT   ?= clang-format-14
 SUDO     := $(if $(filter-out 0,$(shell id -u)),sudo -E)
 BIN      := bin/teescope
 TOOLS    := .cache/tools
+LINT_TOOLS := $(addprefix $(TOOLS)/,golangci-lint deadcode typecheck)
 
 # Paths of this checkout are not part of what Go compiles. So all steps, and the clone of test/fresh, share one build cache.
 export GOFLAGS := -trimpath $(filter-out -trimpath,$(shell $(GO) env GOFLAGS))
@@ -142,15 +143,20 @@ sbom: build ## write bin/teescope.cdx.json: the modules and npm packages that th
 ## Checking
 
 .PHONY: lint vulncheck lint-go lint-dead lint-bpf lint-shell lint-web
-lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode web/node_modules/.package-lock.json ## run every linter, two at a time
-	$(MAKE) --no-print-directory -j2 --output-sync=target lint-web lint-go lint-arm64 lint-dead lint-bpf lint-shell
+LINTERS := lint-web lint-go lint-dead lint-arm64 lint-bpf lint-shell
+
+# ESLint keeps its results for each file, until the file changes. A type that it uses may have changed in another file, so
+# `make lint` begins anew and `make check` does not.
+lint: $(LINT_TOOLS) web/node_modules/.package-lock.json ## run every linter, two at a time
+	rm -f .cache/eslint
+	$(MAKE) --no-print-directory -j2 --output-sync=target $(LINTERS)
 
 lint-go: $(TOOLS)/golangci-lint ## golangci-lint (pinned in tools/go.mod)
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 
 # A binary for arm64 is released too. The types are checked from the sources, without compiling all modules again.
-lint-arm64: $(TOOLS)/deadcode ## the files and types of the other architecture
-	GOARCH=arm64 CGO_ENABLED=0 $(TOOLS)/deadcode $(COMMANDS) >/dev/null
+lint-arm64: $(TOOLS)/typecheck ## the files and types of the other architecture
+	GOARCH=arm64 CGO_ENABLED=0 $(TOOLS)/typecheck $(COMMANDS)
 
 # Each command of the module: what none of them reaches is dead, except the functions in tools/dead.txt.
 COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./deploy/sbom ./internal/agent/bpf/genlayout ./internal/server/dashboards/genmetrics ./internal/lib/syscalls/gensyscalls
@@ -199,11 +205,17 @@ OMIT ?=
 # $(call unit_pkgs,CONDITION) lists them. In the condition, $$exec tells whether the tests of a package run programs.
 unit_pkgs = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{$$exec := false}}{{range .TestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{if and (not $$ebpf) ($(1))}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v $(patsubst %,-e '%$$',$(OMIT))))
 
-.PHONY: check unit fresh
+.PHONY: check check-unit check-exec unit fresh
+check: build ## what to run before each commit, in three minutes: build, linters, tests that need no root
+	$(MAKE) --no-print-directory $(LINT_TOOLS) web/node_modules/.package-lock.json
+	$(MAKE) --no-print-directory -j2 --output-sync=target lint-web check-unit check-exec test-web $(filter-out lint-web,$(LINTERS))
+
 # Go keeps the results of tests that read only files, until one of these files or the code changes. It does not see what
 # programs read that a test runs, so these tests always run.
-check: build lint test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
-	$(filter-out -count=1,$(GOTEST)) -short -p 3 $(call unit_pkgs,not $$exec)
+check-unit:
+	$(filter-out -count=1,$(GOTEST)) -short -p 2 $(call unit_pkgs,not $$exec)
+
+check-exec:
 	$(GOTEST) -short -p 3 $(call unit_pkgs,$$exec)
 
 unit: ## the Go tests of the packages that load no eBPF, without TestSoak
@@ -315,7 +327,7 @@ testbed: ## build the virtual SGX machine: then testbed/run -- CMD
 setup: ## install what the tests need (Debian packages, node modules, linters)
 	tools/setup.sh
 
-tools: $(TOOLS)/golangci-lint $(TOOLS)/deadcode $(TOOLS)/govulncheck ## build the pinned linters
+tools: $(LINT_TOOLS) $(TOOLS)/govulncheck ## build the pinned linters
 
 test-all: ## every step of CI, in its order, with a summary
 	test/all --no-setup
@@ -331,6 +343,9 @@ $(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
 
 $(TOOLS)/deadcode: tools/go.mod tools/go.sum
 	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ golang.org/x/tools/cmd/deadcode
+
+$(TOOLS)/typecheck: tools/go.mod tools/go.sum $(wildcard tools/typecheck/*.go)
+	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ ./typecheck
 
 $(TOOLS)/govulncheck: tools/go.mod tools/go.sum
 	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ golang.org/x/vuln/cmd/govulncheck
