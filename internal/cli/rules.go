@@ -25,13 +25,13 @@ import (
 	shipped "github.com/teescope/teescope/rules"
 )
 
-// ErrRules is returned when rule files are invalid. The problems have been written by then.
-var ErrRules = errors.New("invalid rules")
+// errRules is returned when rule files are invalid. The problems have been written by then.
+var errRules = errors.New("invalid rules")
 
-// ErrRuleTests is returned when unit tests of rules fail. The failures have been written by then.
-var ErrRuleTests = errors.New("rules do not behave as their tests expect")
+// errRuleTests is returned when unit tests of rules fail. The failures have been written by then.
+var errRuleTests = errors.New("rules do not behave as their tests expect")
 
-// CheckRules reads rule files and writes their problems. It returns [ErrRules] when a problem keeps rules from being
+// CheckRules reads rule files and writes their problems. It returns errRules when a problem keeps rules from being
 // evaluated. Known are the families that teescope exports: a rule that reads another family of teescope gets a warning.
 func CheckRules(out io.Writer, known []*metric.Desc, patterns []string) error {
 	names, err := rulefile.Find(patterns)
@@ -65,7 +65,7 @@ func CheckRules(out io.Writer, known []*metric.Desc, patterns []string) error {
 		}
 	}
 	if len(bad) > 0 {
-		return fmt.Errorf("%w: %d of %d files cannot be used", ErrRules, len(bad), len(names))
+		return fmt.Errorf("%w: %d of %d files cannot be used", errRules, len(bad), len(names))
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func seriesNames(families []*metric.Desc) []string {
 	return names
 }
 
-// TestRules runs unit tests of rules and writes the failures. It returns [ErrRuleTests] when there are any.
+// TestRules runs unit tests of rules and writes the failures. It returns errRuleTests when there are any.
 func TestRules(ctx context.Context, out io.Writer, patterns []string) error {
 	names, err := rulefile.Find(patterns)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestRules(ctx context.Context, out io.Writer, patterns []string) error {
 		fmt.Fprintf(out, "%s: %s passed\n", name, text.Plural(r.Tests, "test", "tests"))
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d test files failed: %w", failed, len(names), ErrRuleTests)
+		return fmt.Errorf("%d of %d test files failed: %w", failed, len(names), errRuleTests)
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func TestTestsOfShippedRulesCanFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := TestRules(t.Context(), &out, []string{name}); !errors.Is(err, ErrRuleTests) || !strings.Contains(out.String(), "TeescopeEPCPaging") {
+	if err := TestRules(t.Context(), &out, []string{name}); !errors.Is(err, errRuleTests) || !strings.Contains(out.String(), "TeescopeEPCPaging") {
 		t.Errorf("TestRules() = %v\n%s", err, out.String())
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/teescope/teescope/internal/lib/inputfile"
 )
 
-// ErrFormat is the error of a file that is not a run file.
-var ErrFormat = errors.New("not a run file of teescope")
+// errFormat is the error of a file that is not a run file.
+var errFormat = errors.New("not a run file of teescope")
 
 // errEmpty is the error of a file without a byte, as a recorder leaves one that is killed at once.
-var errEmpty = fmt.Errorf("%w: it is empty", ErrFormat)
+var errEmpty = fmt.Errorf("%w: it is empty", errFormat)
 
 // errParts is the error of JSON that takes much more memory than it has bytes.
 var errParts = errors.New("too many objects or strings")
@@ -59,7 +59,7 @@ type Limits struct {
 
 // Read reads a run file within the limits of the format.
 func Read(in io.Reader) (*Run, error) {
-	return ReadWithin(in, Limits{File: MaxFile, Line: maxLine, Text: maxText, All: maxAll, Samples: MaxSamples})
+	return ReadWithin(in, Limits{File: maxFile, Line: maxLine, Text: maxText, All: maxAll, Samples: MaxSamples})
 }
 
 // ReadWithin reads a run file. What follows a damaged place is lost, and Damaged says so: the end of a file is damaged if its
@@ -94,7 +94,7 @@ func ReadWithin(in io.Reader, most Limits) (*Run, error) {
 		r.run.Damaged = fmt.Errorf("after line %d: %w", n, err)
 	}
 	if n == 0 {
-		return nil, ErrFormat
+		return nil, errFormat
 	}
 	return r.run, r.fill()
 }
@@ -131,7 +131,7 @@ func (r *reader) line(text []byte, first bool) error {
 	var one record
 	if err := json.Unmarshal(text, &one); err != nil {
 		if first {
-			return ErrFormat
+			return errFormat
 		}
 		return err
 	}
@@ -145,9 +145,9 @@ func (r *reader) line(text []byte, first bool) error {
 	}
 	switch {
 	case first && one.Version == 0:
-		return ErrFormat
-	case first && one.Version > Version:
-		return fmt.Errorf("it has version %d of the format, and this teescope reads up to %d: use the teescope that wrote it, or a newer one", one.Version, Version)
+		return errFormat
+	case first && one.Version > version:
+		return fmt.Errorf("it has version %d of the format, and this teescope reads up to %d: use the teescope that wrote it, or a newer one", one.Version, version)
 	case one.Meta != nil:
 		r.run.Meta = *one.Meta
 	case one.Series != nil:

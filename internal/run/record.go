@@ -4,12 +4,12 @@ package run
 
 import "time"
 
-// Version is the version of the format that is written. Readers take every older one.
-const Version = 1
+// version is the version of the format that is written. Readers take every older one.
+const version = 1
 
 // Limits of a run file. A larger one is refused.
 const (
-	MaxFile    = 1 << 30 // bytes, compressed
+	maxFile    = 1 << 30 // bytes, compressed
 	MaxSeries  = 100_000
 	MaxSamples = 50_000_000 // values in memory, absent ones included
 	maxLine    = 64 << 20   // bytes of a record

@@ -135,7 +135,7 @@ func TestCutFilesAreRead(t *testing.T) {
 	for n := range whole {
 		r, err := Read(bytes.NewReader(whole[:n]))
 		if err != nil {
-			if samples > 0 || !errors.Is(err, ErrFormat) {
+			if samples > 0 || !errors.Is(err, errFormat) {
 				t.Fatalf("%d of %d bytes: %v", n, len(whole), err)
 			}
 			continue
@@ -203,7 +203,7 @@ func pack(t testing.TB, text string) []byte {
 }
 
 func TestAnEmptyFile(t *testing.T) {
-	if _, err := Read(strings.NewReader("")); !errors.Is(err, ErrFormat) || err.Error() != "not a run file of teescope: it is empty" {
+	if _, err := Read(strings.NewReader("")); !errors.Is(err, errFormat) || err.Error() != "not a run file of teescope: it is empty" {
 		t.Error(err)
 	}
 }
@@ -230,7 +230,7 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
-	if _, err := Read(strings.NewReader("no zstd")); !errors.Is(err, ErrFormat) {
+	if _, err := Read(strings.NewReader("no zstd")); !errors.Is(err, errFormat) {
 		t.Errorf("text: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func NewWriter(out io.Writer, m Meta) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{out: out, zstd: encoder, ids: map[string]int{}, known: map[*Series]int{}}
-	return w, w.write(record{Version: Version}, record{Meta: &m})
+	return w, w.write(record{Version: version}, record{Meta: &m})
 }
 
 // write appends records as one frame.

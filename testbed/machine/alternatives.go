@@ -18,13 +18,13 @@ import (
 // cpufeatures.h), as offsets from the symbol _text. The kernel patches these places once at boot, so that code
 // for a missing feature is skipped (arch/x86/include/asm/cpufeature.h, _static_cpu_has).
 func (k Kernel) FeatureSites(ctx context.Context, feature uint16) ([]uint64, error) {
-	image, err := os.ReadFile(k.Image())
+	image, err := os.ReadFile(k.image())
 	if err != nil {
 		return nil, err
 	}
 	vmlinux, err := decompress(ctx, image)
 	if err != nil {
-		return nil, fmt.Errorf("unpacking %s: %w", k.Image(), err)
+		return nil, fmt.Errorf("unpacking %s: %w", k.image(), err)
 	}
 	file, err := elf.NewFile(bytes.NewReader(vmlinux))
 	if err != nil {

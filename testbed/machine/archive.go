@@ -21,8 +21,8 @@ type Archive struct {
 	err  error
 }
 
-// NewArchive begins an archive.
-func NewArchive(w io.Writer) *Archive {
+// newArchive begins an archive.
+func newArchive(w io.Writer) *Archive {
 	return &Archive{w: w, have: map[string]bool{".": true, "/": true}}
 }
 
@@ -38,8 +38,8 @@ func (a *Archive) Bytes(name string, perm os.FileMode, data []byte) {
 	a.add(name, typeFile|uint32(perm.Perm()), int64(len(data)), bytes.NewReader(data))
 }
 
-// Link adds a symbolic link.
-func (a *Archive) Link(name, target string) {
+// link adds a symbolic link.
+func (a *Archive) link(name, target string) {
 	a.add(name, typeLink|0o777, int64(len(target)), bytes.NewReader([]byte(target)))
 }
 

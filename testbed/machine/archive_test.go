@@ -18,10 +18,10 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	a := NewArchive(&out)
+	a := newArchive(&out)
 	a.Bytes("/etc/odd", 0o640, []byte("12345")) // not a multiple of four
 	a.Bytes("etc/odd", 0o640, []byte("again: the first one stays"))
-	a.Link("/bin/sh", "busybox")
+	a.link("/bin/sh", "busybox")
 	a.File("/job/script", filepath.Join(host, "script"))
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestArchive(t *testing.T) {
 }
 
 func TestArchiveSaysWhatIsMissing(t *testing.T) {
-	a := NewArchive(&bytes.Buffer{})
+	a := newArchive(&bytes.Buffer{})
 	a.File("/job/nothing", filepath.Join(t.TempDir(), "nothing"))
 	a.Bytes("/later", 0o644, nil)
 	if err := a.Close(); err == nil || !strings.Contains(err.Error(), "nothing") {
@@ -61,7 +61,7 @@ func TestArchiveSaysWhatIsMissing(t *testing.T) {
 
 // TestTreeBringsLibraries adds a program that is linked dynamically, and asks it for its libraries.
 func TestTreeBringsLibraries(t *testing.T) {
-	a := NewArchive(&bytes.Buffer{})
+	a := newArchive(&bytes.Buffer{})
 	if err := a.Tree("/job/ls", "/bin/ls"); err != nil {
 		t.Fatal(err)
 	}

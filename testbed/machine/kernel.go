@@ -88,8 +88,8 @@ func (a apt) newest(ctx context.Context, pattern *regexp.Regexp) (string, error)
 	return best, nil
 }
 
-// Image returns the path of the kernel image.
-func (k Kernel) Image() string {
+// image returns the path of the kernel image.
+func (k Kernel) image() string {
 	if k.split {
 		return filepath.Join(k.modules(), "vmlinuz")
 	}
@@ -109,7 +109,7 @@ func (k Kernel) modules() string {
 var wanted = []string{"virtio*", "net_failover", "failover", "kvm*", "irqbypass", "ccp"}
 
 func (k Kernel) unpack(ctx context.Context) error {
-	if exist(k.Image(), filepath.Join(k.modules(), "modules.builtin")) && (k.split || k.hasKVM()) {
+	if exist(k.image(), filepath.Join(k.modules(), "modules.builtin")) && (k.split || k.hasKVM()) {
 		return nil
 	}
 	if k.split {

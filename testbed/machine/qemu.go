@@ -80,7 +80,7 @@ func (m Machine) args(initrd string) ([]string, error) {
 		"-cpu", "max,level=0x14",
 		"-smp", m.smp(), "-m", strconv.Itoa(memory) + "M",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-kernel", m.Kernel.Image(), "-initrd", initrd, "-append", strings.TrimSpace(line + " " + m.Append),
+		"-kernel", m.Kernel.image(), "-initrd", initrd, "-append", strings.TrimSpace(line + " " + m.Append),
 		"-chardev", "file,id=console,path=/dev/fd/3", "-serial", "chardev:console",
 		"-device", "virtio-serial",
 	}

@@ -85,7 +85,7 @@ func (m Machine) writeImage(ctx context.Context, path string, c Command) error {
 		return err
 	}
 	defer f.Close()
-	a := NewArchive(f)
+	a := newArchive(f)
 	a.File("/init", m.Guest)
 	a.Dir(job.Dir, 0o755)
 	if c.Files != nil {

@@ -39,7 +39,7 @@ func (a *Archive) Tree(name, from string) error {
 			if err != nil {
 				return err
 			}
-			a.Link(to, target)
+			a.link(to, target)
 		case entry.Type().IsRegular():
 			a.File(to, file)
 			return a.libraries(file)
@@ -117,7 +117,7 @@ func (a *Archive) Busybox() error {
 	}
 	a.File("/bin/busybox", from)
 	for name := range strings.FieldsSeq(string(out)) {
-		a.Link("/bin/"+name, "busybox")
+		a.link("/bin/"+name, "busybox")
 	}
 	a.Bytes("/etc/passwd", 0o644, []byte("root:x:0:0:root:/job:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"))
 	a.Bytes("/etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n"))

@@ -235,8 +235,8 @@ func count(list string) (int, bool) {
 	return n, true
 }
 
-// KernelAtLeast reports whether the kernel is of this version or a later one.
-func (m *Machine) KernelAtLeast(major, minor int) (is, known bool) {
+// kernelAtLeast reports whether the kernel is of this version or a later one.
+func (m *Machine) kernelAtLeast(major, minor int) (is, known bool) {
 	var have [2]int
 	parts := strings.SplitN(m.value("kernel"), ".", 3)
 	if len(parts) < 2 {
@@ -259,7 +259,7 @@ func (m *Machine) KernelAtLeast(major, minor int) (is, known bool) {
 // EDMM reports whether Gramine can add memory to a running enclave: it takes SGX2 and Linux 6.0 (manifest syntax, EDMM).
 func (m *Machine) EDMM() (can, known bool) {
 	sgx2, known1 := m.Is(SGX2)
-	kernel, known2 := m.KernelAtLeast(6, 0)
+	kernel, known2 := m.kernelAtLeast(6, 0)
 	if known1 && !sgx2 || known2 && !kernel {
 		return false, true
 	}

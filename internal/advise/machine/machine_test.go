@@ -101,7 +101,7 @@ func TestThis(t *testing.T) {
 	if n, ok := m.CPUs(); !ok || n < 1 {
 		t.Errorf("%d CPUs, %v", n, ok)
 	}
-	if _, known := m.KernelAtLeast(5, 0); !known || m.Source("kernel") != "this machine" {
+	if _, known := m.kernelAtLeast(5, 0); !known || m.Source("kernel") != "this machine" {
 		t.Errorf("%+v", m.Facts["kernel"])
 	}
 }

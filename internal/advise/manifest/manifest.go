@@ -69,7 +69,7 @@ type entry struct {
 	start, end int    // of "key = value"
 	keyEnd     int    // of the key
 	header     int    // the header that it is under; -1 is none
-	value      *Node
+	value      *node
 }
 
 // header is a [table] or an [[array of tables]].
@@ -93,17 +93,17 @@ const (
 )
 
 // A Node is a value, or an array or a table of them.
-type Node struct {
+type node struct {
 	Kind       Kind
 	Text       string // of a string its content, of other scalars how they are written
 	Line       int
-	Items      []*Node // of an array
+	Items      []*node // of an array
 	Keys       []string
 	start, end int
 }
 
 // Field returns the value of a key of an inline table, or nil.
-func (n *Node) Field(key string) *Node {
+func (n *node) Field(key string) *node {
 	for i, k := range n.Keys {
 		if k == key {
 			return n.Items[i]
@@ -289,7 +289,7 @@ func (m *Manifest) value(i int) Value {
 	return m.valueOf(m.entries[i], m.entries[i].value, m.entries[i].key)
 }
 
-func (m *Manifest) valueOf(e entry, n *Node, key string) Value {
+func (m *Manifest) valueOf(e entry, n *node, key string) Value {
 	v := Value{Key: key, Line: m.line(n.start), Set: true, Kind: n.Kind, Text: n.Text, start: n.start, end: n.end}
 	if n == e.value {
 		v.Line = m.line(e.start)
@@ -380,7 +380,7 @@ func (m *Manifest) TrustedFiles() []File {
 			hashed[e.table] = true
 		}
 	}
-	list := func(n *Node) {
+	list := func(n *node) {
 		for _, item := range n.Items {
 			if uri := item.Field("uri"); item.Kind == Table && uri != nil {
 				all = append(all, File{uri.Text, item.Line, item.Field("sha256") != nil})
@@ -407,7 +407,7 @@ func (m *Manifest) TrustedFiles() []File {
 // EncryptedMounts returns the lines of the mounts of the type "encrypted", in an array or under headers.
 func (m *Manifest) EncryptedMounts() []Value {
 	var all []Value
-	eachEncrypted(m, func(e entry, kind, _ *Node) { all = append(all, m.valueOf(e, kind, keyMounts+".type")) })
+	eachEncrypted(m, func(e entry, kind, _ *node) { all = append(all, m.valueOf(e, kind, keyMounts+".type")) })
 	return all
 }
 
@@ -415,7 +415,7 @@ func (m *Manifest) EncryptedMounts() []Value {
 // them. It leaves out what a template hides.
 func (m *Manifest) EncryptedFiles() []string {
 	var all []string
-	eachEncrypted(m, func(e entry, _, uri *Node) {
+	eachEncrypted(m, func(e entry, _, uri *node) {
 		if uri == nil || uri.Kind != String {
 			return
 		}
@@ -431,13 +431,13 @@ func (m *Manifest) EncryptedFiles() []string {
 const keyMounts = "fs.mounts"
 
 // eachEncrypted calls f with the type and the URI of each mount of the type "encrypted". The URI may be nil.
-func eachEncrypted(m *Manifest, f func(e entry, kind, uri *Node)) {
-	add := func(e entry, kind, uri *Node) {
+func eachEncrypted(m *Manifest, f func(e entry, kind, uri *node)) {
+	add := func(e entry, kind, uri *node) {
 		if kind != nil && kind.Kind == String && kind.Text == "encrypted" {
 			f(e, kind, uri)
 		}
 	}
-	uris := make(map[int]*Node) // by header
+	uris := make(map[int]*node) // by header
 	for _, e := range m.entries {
 		if e.key == keyMounts+".uri" && e.table >= 0 {
 			uris[e.table] = e.value
@@ -466,7 +466,7 @@ func eachEncrypted(m *Manifest, f func(e entry, kind, uri *Node)) {
 }
 
 // raw returns the content of a string as it is written, with its template marks.
-func (m *Manifest) raw(n *Node) string {
+func (m *Manifest) raw(n *node) string {
 	if n.end-n.start < 2 || !m.Template {
 		return n.Text
 	}

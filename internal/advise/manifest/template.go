@@ -234,7 +234,7 @@ func (m *Manifest) inBlock(at int) *block {
 }
 
 // alternatives returns the block that is in the key of an entry, or that a scalar is in or that is in it, or nil.
-func alternatives(all []block, e entry, n *Node) *block {
+func alternatives(all []block, e entry, n *node) *block {
 	b := between(all, e.start, e.value.start)
 	if b == nil && n.Kind != Array && n.Kind != Table {
 		b = between(all, n.start, n.end)

@@ -110,11 +110,11 @@ func (w *walker) key(n *unstable.Node) (parts []string, start, end int, err erro
 	return parts, start, end, nil
 }
 
-func (w *walker) value(n *unstable.Node, depth int) (*Node, error) {
+func (w *walker) value(n *unstable.Node, depth int) (*node, error) {
 	if w.nodes++; w.nodes > maxNodes {
 		return nil, fmt.Errorf("%s: it has more than %d values, the limit for a manifest", w.m.Name, maxNodes)
 	}
-	v := &Node{Kind: kindOf(n.Kind), start: int(n.Raw.Offset), end: int(n.Raw.Offset + n.Raw.Length)}
+	v := &node{Kind: kindOf(n.Kind), start: int(n.Raw.Offset), end: int(n.Raw.Offset + n.Raw.Length)}
 	v.Line = w.m.line(v.start)
 	switch n.Kind {
 	case unstable.Array, unstable.InlineTable:

@@ -12,8 +12,8 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// ErrNotProbe is returned for a program that was not attached by a probe.
-var ErrNotProbe = errors.New("no probe attached this program")
+// errNotProbe is returned for a program that was not attached by a probe.
+var errNotProbe = errors.New("no probe attached this program")
 
 // hooked is a loaded program that can be detached from its event and attached again, by several goroutines.
 type hooked struct {
@@ -90,7 +90,7 @@ func (o *Object) Ready(w Way) error {
 func (o *Object) Detach(program string) error {
 	h := o.hooks[program]
 	if h == nil {
-		return fmt.Errorf("detaching %s: %w", program, ErrNotProbe)
+		return fmt.Errorf("detaching %s: %w", program, errNotProbe)
 	}
 	if err := h.off(); err != nil {
 		return fmt.Errorf("detaching %s: %w", program, err)
@@ -103,7 +103,7 @@ func (o *Object) Detach(program string) error {
 func (o *Object) Reattach(program string) error {
 	h := o.hooks[program]
 	if h == nil {
-		return fmt.Errorf("reattaching %s: %w", program, ErrNotProbe)
+		return fmt.Errorf("reattaching %s: %w", program, errNotProbe)
 	}
 	if err := h.on(); err != nil {
 		return fmt.Errorf("reattaching %s: %w", program, err)

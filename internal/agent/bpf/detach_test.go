@@ -36,7 +36,7 @@ func TestADetachedProbeSeesNothingUntilItIsReattached(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(o.Detach("second"), o.Reattach("second")); !errors.Is(err, ErrNotProbe) {
+	if err := errors.Join(o.Detach("second"), o.Reattach("second")); !errors.Is(err, errNotProbe) {
 		t.Errorf("a program that no probe attached: %v", err)
 	}
 }

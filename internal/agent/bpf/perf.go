@@ -52,7 +52,7 @@ func (o *Object) AttachCounter(probe, program string, c Counter, online []int) (
 func (o *Object) FollowCPUs(program string, online []int) error {
 	events := o.counters[program]
 	if events == nil {
-		return fmt.Errorf("following the CPUs of %s: %w", program, ErrNotProbe)
+		return fmt.Errorf("following the CPUs of %s: %w", program, errNotProbe)
 	}
 	return events.follow(online)
 }
@@ -62,7 +62,7 @@ func (o *Object) FollowCPUs(program string, online []int) error {
 func SetFrequency(o *Object, program string, hertz int) error {
 	events := o.counters[program]
 	if events == nil {
-		return fmt.Errorf("setting the frequency of %s: %w", program, ErrNotProbe)
+		return fmt.Errorf("setting the frequency of %s: %w", program, errNotProbe)
 	}
 	var errs []error
 	for _, event := range events.events {

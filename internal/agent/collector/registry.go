@@ -20,9 +20,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// Timeout limits the time of each collector in each scrape. It is below the smallest scrape timeout that a
+// timeout limits the time of each collector in each scrape. It is below the smallest scrape timeout that a
 // Prometheus is likely to have, so that a hanging collector loses only its own samples.
-const Timeout = 4 * time.Second
+const timeout = 4 * time.Second
 
 // Registry combines several collectors into one scrape. It implements prometheus.Gatherer.
 type Registry struct {
@@ -61,7 +61,7 @@ func newOwn() own {
 // NewRegistry returns a registry of collectors, which emit in their order.
 func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
 	return &Registry{
-		log: log, collectors: collectors, timeout: Timeout, families: newOwn(),
+		log: log, collectors: collectors, timeout: timeout, families: newOwn(),
 		began: make([]atomic.Int64, len(collectors)),
 		busy:  make([]chan struct{}, len(collectors)), count: make([]int, len(collectors)),
 	}
@@ -175,7 +175,7 @@ func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 }
 
 // hangsAfter is how long a run of a collector may take before a restart is better.
-const hangsAfter = 15 * Timeout
+const hangsAfter = 15 * timeout
 
 // Hangs returns an error that names the collectors whose run has not ended for a minute, or nil. It never waits.
 func (r *Registry) Hangs() error {

@@ -122,8 +122,8 @@ func TestSlowCollector(t *testing.T) {
 		)
 		start := time.Now()
 		got := gather(t, r)
-		if d := time.Since(start); d != Timeout {
-			t.Errorf("the scrape took %v, want %v", d, Timeout)
+		if d := time.Since(start); d != timeout {
+			t.Errorf("the scrape took %v, want %v", d, timeout)
 		}
 		for _, s := range []string{"teescope_collector_success{good} 1", "teescope_collector_success{slow} 0", "test_slow{before} 1", "test_good{after} 1"} {
 			if !slices.Contains(got, s) {
@@ -139,7 +139,7 @@ func TestSlowCollector(t *testing.T) {
 			t.Errorf("one run that hangs is logged %d times:\n%s", n, &log)
 		}
 		if err := r.Hangs(); err != nil {
-			t.Errorf("after %v: %v", Timeout, err)
+			t.Errorf("after %v: %v", timeout, err)
 		}
 		time.Sleep(hangsAfter)
 		if err := r.Hangs(); err == nil || !strings.HasSuffix(err.Error(), ": slow") {

@@ -37,12 +37,12 @@ const (
 func kinds() []Kind { return []Kind{Watch, Timing, Exact, Profile} }
 
 const (
-	// MaxChanges is the maximum number of changes that are on at the same time.
-	MaxChanges = 16
-	// Shortest is the shortest time for which something is switched on.
-	Shortest = time.Second
-	// MaxBegun is the maximum number of changes that begin within a minute. Each one makes the agent look at all processes.
-	MaxBegun = 60
+	// maxChanges is the maximum number of changes that are on at the same time.
+	maxChanges = 16
+	// shortest is the shortest time for which something is switched on.
+	shortest = time.Second
+	// maxBegun is the maximum number of changes that begin within a minute. Each one makes the agent look at all processes.
+	maxBegun = 60
 	// maxRule and maxReason are the maximum lengths of a rule and of a reason in bytes.
 	maxRule   = 256
 	maxReason = 256
@@ -106,8 +106,8 @@ func (c *Control) Name() string { return "ondemand" }
 // The errors of add and end.
 var (
 	errNotAllowed = errors.New("this agent allows no changes: set control.enabled in its configuration (--control.enabled) to allow them")
-	errFull       = fmt.Errorf("%d changes are on, which is the maximum: end one (DELETE /api/control/ID), or wait for an end", MaxChanges)
-	errTooFast    = fmt.Errorf("%d changes have begun within a minute, which is the maximum: try again in a while", MaxBegun)
+	errFull       = fmt.Errorf("%d changes are on, which is the maximum: end one (DELETE /api/control/ID), or wait for an end", maxChanges)
+	errTooFast    = fmt.Errorf("%d changes have begun within a minute, which is the maximum: try again in a while", maxBegun)
 	errUnknown    = errors.New("no change with this ID is on: it has ended, or the agent has started again")
 )
 
@@ -141,9 +141,9 @@ func (c *Control) refusal(now time.Time) error {
 		c.begun = c.begun[1:]
 	}
 	switch {
-	case len(c.begun) >= MaxBegun:
+	case len(c.begun) >= maxBegun:
 		return errTooFast
-	case len(c.current(now)) >= MaxChanges:
+	case len(c.current(now)) >= maxChanges:
 		return errFull
 	}
 	return nil
@@ -168,8 +168,8 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 		return fmt.Errorf("the reason has %d bytes; the maximum is %d", len(one.reason), maxReason)
 	case !text.IsLabel(one.reason):
 		return errors.New("the reason contains a control character or is not UTF-8: write one line")
-	case length < Shortest || length > c.opts.Longest:
-		return fmt.Errorf("seconds=%g is out of range: use %g to %g (control.max-duration)", length.Seconds(), Shortest.Seconds(), c.opts.Longest.Seconds())
+	case length < shortest || length > c.opts.Longest:
+		return fmt.Errorf("seconds=%g is out of range: use %g to %g (control.max-duration)", length.Seconds(), shortest.Seconds(), c.opts.Longest.Seconds())
 	}
 	if kind == Watch {
 		if one.rule, err = watch.Parse(rule); err != nil {

@@ -93,7 +93,7 @@ func TestChangesBeginSlowly(t *testing.T) {
 		c, to := started(t, nil)
 		const body = `{"kind":"timing","seconds":60}`
 		kept := mustAdd(t, c, body)
-		for range MaxBegun - 1 {
+		for range maxBegun - 1 {
 			one := mustAdd(t, c, body)
 			if code, said := ask(c, http.MethodDelete, "/api/control/"+one.ID, ""); code != http.StatusNoContent {
 				t.Fatalf("%d %s", code, said)
@@ -287,7 +287,7 @@ func errorOf(text string) string {
 func TestTheNumberOfChangesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := started(t, nil)
-		for range MaxChanges {
+		for range maxChanges {
 			mustAdd(t, c, `{"kind":"timing","seconds":5}`)
 		}
 		if code, text := ask(c, http.MethodPost, "/api/control", `{"kind":"timing","seconds":5}`); code != 422 || !strings.Contains(text, "16 changes are on") {

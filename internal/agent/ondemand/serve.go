@@ -57,7 +57,7 @@ func (c *Control) newRoutes() *http.ServeMux {
 
 func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	answer := List{Allowed: c.opts.Allowed, Machine: c.opts.Machine, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: MaxChanges, Changes: []Change{}}
+	answer := List{Allowed: c.opts.Allowed, Machine: c.opts.Machine, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: maxChanges, Changes: []Change{}}
 	for _, one := range c.list(now) {
 		answer.Changes = append(answer.Changes, one.shown(now))
 	}

@@ -175,7 +175,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 	s.unwinds = o.Unwind && bpf.CanWalkStacks()
 	errs = append(errs, s.object.SetConstant("unwinds", s.unwinds))
 	if s.unwinds {
-		errs = append(errs, s.object.Resize("rows", cmp.Or(o.Rows, MaxRows)))
+		errs = append(errs, s.object.Resize("rows", cmp.Or(o.Rows, maxRows)))
 	} else {
 		errs = append(errs, s.object.Resize("unwound", 1))
 	}

@@ -10,7 +10,7 @@ import (
 
 // Limits of tables for unwinding.
 const (
-	MaxRows     = 1 << 22 // of all files: 32 MiB
+	maxRows     = 1 << 22 // of all files: 32 MiB
 	MaxMappings = maxMappings
 	MaxUnwound  = maxUnwound // processes
 )

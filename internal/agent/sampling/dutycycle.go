@@ -52,7 +52,7 @@ type DutyCycle struct {
 
 // NewDutyCycle returns a duty cycle that does not sample yet, for groups with numbers below the given one.
 func NewDutyCycle(p Programs, groups int) *DutyCycle {
-	return &DutyCycle{programs: p, now: time.Now, phase: rand.Float64, ratio: MaxRatio, groups: make([]CPUTime, groups)}
+	return &DutyCycle{programs: p, now: time.Now, phase: rand.Float64, ratio: maxRatio, groups: make([]CPUTime, groups)}
 }
 
 // Active reports whether events are sampled.

@@ -26,11 +26,11 @@ const (
 	watchedBudget = 5
 )
 
-// MinRatio is the lower limit of the duty cycle, the ratio of the window to the cycle.
-const MinRatio = 0.002
+// minRatio is the lower limit of the duty cycle, the ratio of the window to the cycle.
+const minRatio = 0.002
 
-// MaxRatio is the upper limit of the duty cycle.
-const MaxRatio = 0.1
+// maxRatio is the upper limit of the duty cycle.
+const maxRatio = 0.1
 
 // Governor keeps the cost of counting below a budget.
 type Governor struct {
@@ -61,7 +61,7 @@ func (g *Governor) exits() bool { return g.Timing || g.Watching }
 
 // Cost returns the minimum share of the machine's CPU time that a level takes for frequent events.
 func (g *Governor) Cost(l Level) float64 {
-	return g.Demand.frequent(l, g.exits(), MinRatio) / float64(g.CPUs)
+	return g.Demand.frequent(l, g.exits(), minRatio) / float64(g.CPUs)
 }
 
 // Spent returns the share of the machine's CPU time that all programs take now, at this ratio of the window to the
@@ -87,7 +87,7 @@ func (g *Governor) headroom() float64 {
 // because a longer window has a smaller error.
 func (g *Governor) Ratio() float64 {
 	left := g.headroom()*fillTo*float64(g.CPUs) - g.Demand.frequent(Sampled, g.exits(), 0)
-	return min(MaxRatio, max(MinRatio, left/max(g.Demand.frequent(Untimed, false, 1)-g.Demand.stays(), 1e-9)))
+	return min(maxRatio, max(minRatio, left/max(g.Demand.frequent(Untimed, false, 1)-g.Demand.stays(), 1e-9)))
 }
 
 // Decide sets and returns the level for the current demand.

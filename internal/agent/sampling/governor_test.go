@@ -102,7 +102,7 @@ func TestEachLevelCostsLessThanTheOneBefore(t *testing.T) {
 	d := Demand{Calls: 1e6, Faults: 1e5, Cache: 1e5, Switches: 1e4, Agent: 0.01, Programs: 4}
 	last := 10.0
 	for _, l := range []Level{Full, Untimed, Sampled, Off} {
-		cost := d.frequent(l, true, MaxRatio)
+		cost := d.frequent(l, true, maxRatio)
 		if cost >= last {
 			t.Errorf("%s costs %v, the level before %v", l, cost, last)
 		}
@@ -111,7 +111,7 @@ func TestEachLevelCostsLessThanTheOneBefore(t *testing.T) {
 }
 
 func TestTheWindowFillsTheBudget(t *testing.T) {
-	for calls, want := range map[float64]float64{10_000: MaxRatio, 1e6: MaxRatio, 3e6: 0.0374, 100e6: MinRatio} {
+	for calls, want := range map[float64]float64{10_000: maxRatio, 1e6: maxRatio, 3e6: 0.0374, 100e6: minRatio} {
 		g := Governor{Budget: 0.01, CPUs: 2, Demand: Demand{Calls: calls, Switches: 5000, Programs: 4}}
 		if got := g.Ratio(); math.Abs(got-want) > 0.001 {
 			t.Errorf("%.0f calls/s: attached for %.4f of the time, want %.4f", calls, got, want)

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// Window is the longest time between an event and what it precedes.
-	Window = 10 * time.Minute
+	// window is the longest time between an event and what it precedes.
+	window = 10 * time.Minute
 	// MaxChance is the largest chance with which an event is named.
 	MaxChance = 0.05
 	// day is the time over which events are counted for the chance.
@@ -60,7 +60,7 @@ func Before(q *query.Asker, who query.Target, shared analysis.Resource, at time.
 func (p past) named(at time.Time) (named []analysis.Preceding) {
 	for _, e := range p.events {
 		d := at.Sub(e.At)
-		if d < 0 || d > Window || p.covered <= 0 {
+		if d < 0 || d > window || p.covered <= 0 {
 			continue
 		}
 		e.Seconds = d.Seconds()
@@ -179,7 +179,7 @@ func (p *past) neighbours(q *query.Asker, who query.Target, shared analysis.Reso
 	all := "teescope_processes" + selector(who)
 	replacing := "unless on (workload) teescope_container_change_timestamp_seconds" + selector(who)
 	expr := fmt.Sprintf("group by (workload) (%s) and on (workload) (%s) unless on (workload) last_over_time(%s[1d:1m] offset %s) %s",
-		all, using, all, query.Duration(Window), replacing)
+		all, using, all, query.Duration(window), replacing)
 	var names []string
 	for _, s := range q.Instant(expr, at) {
 		if name := s.Labels["workload"]; name != "" && name != who.Workload && !query.Collective(name) && len(names) < mostNew {
@@ -191,7 +191,7 @@ func (p *past) neighbours(q *query.Asker, who query.Target, shared analysis.Reso
 	}
 	for _, name := range names {
 		one := "teescope_processes" + selector(who, "workload", name)
-		for _, s := range q.Instant(fmt.Sprintf("min(min_over_time(timestamp(%s)[%s:15s]))", one, query.Duration(Window+time.Minute)), at) {
+		for _, s := range q.Instant(fmt.Sprintf("min(min_over_time(timestamp(%s)[%s:15s]))", one, query.Duration(window+time.Minute)), at) {
 			if begun := moment(s.Value); !begun.IsZero() {
 				p.events = append(p.events, analysis.Preceding{Kind: analysis.Neighbour, At: begun, Workload: name, What: name + " began on the same machine"})
 			}

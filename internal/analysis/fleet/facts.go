@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// MaxNodes is the maximum number of machines that are kept. Others are left out, and a problem says so.
-	MaxNodes = 5_000
+	// maxNodes is the maximum number of machines that are kept. Others are left out, and a problem says so.
+	maxNodes = 5_000
 	// MaxPods is that of pods, and of series of an answer.
 	MaxPods = 100_000
 	// maxWorkloads is the maximum number of names of workloads that are kept of a pod.
@@ -228,7 +228,7 @@ func newFacts(at time.Time, window time.Duration) *Facts {
 func (f *Facts) node(name string) *node {
 	n := f.nodes[name]
 	switch {
-	case name == "", n == nil && len(f.nodes) >= MaxNodes:
+	case name == "", n == nil && len(f.nodes) >= maxNodes:
 		f.lost[0]++
 		return nil
 	case n == nil:

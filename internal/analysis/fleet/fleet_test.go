@@ -343,11 +343,11 @@ func TestHostileFigures(t *testing.T) {
 // TestMostMachines has more machines and pods than are kept.
 func TestMostMachines(t *testing.T) {
 	var many table
-	for i := range MaxNodes + 7 {
+	for i := range maxNodes + 7 {
 		many = append(many, row{up, fmt.Sprint("instance=n", i), 0})
 	}
 	f := Gather(t.Context(), many, time.Unix(1, 0), time.Hour, query.Limits{PerQuery: time.Minute, Series: MaxPods})
-	if len(f.nodes) != MaxNodes || len(f.Problems) != 1 || !strings.HasPrefix(f.Problems[0].Error, "7 series of further machines") {
+	if len(f.nodes) != maxNodes || len(f.Problems) != 1 || !strings.HasPrefix(f.Problems[0].Error, "7 series of further machines") {
 		t.Errorf("%d machines, %v", len(f.nodes), f.Problems)
 	}
 	f.pods = map[place]*pod{}

@@ -28,7 +28,7 @@ import (
 const (
 	fileVersion = 1
 	minRewrite  = 256 << 10
-	maxFile     = 2*MaxBytes + 1<<20 // bytes, with lines that newer ones replace
+	maxFile     = 2*maxBytes + 1<<20 // bytes, with lines that newer ones replace
 	maxProblems = 3                  // lines that an error names
 )
 
@@ -126,8 +126,8 @@ func parse(name string, data []byte) (c content, d damage, err error) {
 			continue
 		}
 		e.size = len(line) + 1
-		if by[e.Number] = e; len(by) > 2*MaxEntries {
-			return content{}, d, fmt.Errorf("%s:%d: it has more than %d findings", name, number, 2*MaxEntries)
+		if by[e.Number] = e; len(by) > 2*maxEntries {
+			return content{}, d, fmt.Errorf("%s:%d: it has more than %d findings", name, number, 2*maxEntries)
 		}
 	}
 	for _, e := range by {

@@ -23,8 +23,8 @@ import (
 
 // Bounds of a [Store] and of an [Entry].
 const (
-	MaxEntries = 10_000
-	MaxBytes   = 16 << 20 // of all entries in the file, without those that newer lines replace
+	maxEntries = 10_000
+	maxBytes   = 16 << 20 // of all entries in the file, without those that newer lines replace
 	maxLine    = 16 << 10 // bytes of one entry
 	maxName    = 200      // bytes of a name or a unit
 	maxWhat    = 256      // bytes of a sentence about an event

@@ -404,7 +404,7 @@ func TestTheHistoryHasBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if quiet, busy := count("quiet"), count("busy"); quiet != 100 || busy != 1000 || len(s.entries) > MaxEntries || len(s.entries) < MaxEntries*9/10 {
+	if quiet, busy := count("quiet"), count("busy"); quiet != 100 || busy != 1000 || len(s.entries) > maxEntries || len(s.entries) < maxEntries*9/10 {
 		t.Errorf("%d and %d of 100 and 1000 are left, of %d", quiet, busy, len(s.entries))
 	}
 	if s.lost.Entries != 21_100-uint64(len(s.entries)) || s.lost.Until.IsZero() {
@@ -420,14 +420,14 @@ func TestTheHistoryHasBounds(t *testing.T) {
 	}
 	// Of one machine: the medium ones stay.
 	one := newServer(t)
-	for _, e := range slices.Concat(ended("m", analysis.Medium, MaxEntries), ended("m", analysis.Info, 500)) {
+	for _, e := range slices.Concat(ended("m", analysis.Medium, maxEntries), ended("m", analysis.Info, 500)) {
 		x := entryOf(e.Finding)
 		x.end(e)
 		one.add(x)
 	}
 	one.limit()
 	info := one.Select(func(e Entry) bool { return e.Severity == analysis.Info })
-	if len(info) != 0 || len(one.entries) != MaxEntries*15/16 {
+	if len(info) != 0 || len(one.entries) != maxEntries*15/16 {
 		t.Errorf("%d of severity info are left, of %d", len(info), len(one.entries))
 	}
 }
@@ -450,7 +450,7 @@ func TestTheFileHasABound(t *testing.T) {
 		if err := s.Sync(noon, open, nil); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := os.Stat(s.name()); err != nil || info.Size() > maxFile || s.file.lines > MaxBytes {
+		if info, err := os.Stat(s.name()); err != nil || info.Size() > maxFile || s.file.lines > maxBytes {
 			t.Fatalf("%d bytes, of which %d are current: %v", info.Size(), s.file.lines, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // than it must. Entries are dropped of the machine that has the most, so that a machine on which much happens takes no
 // place from others. Of a machine, findings of severity info go first, and then the oldest.
 func (s *Store) limit() bool {
-	if len(s.entries) <= MaxEntries && s.file.lines <= MaxBytes {
+	if len(s.entries) <= maxEntries && s.file.lines <= maxBytes {
 		return false
 	}
 	entries, bytes := 0, int64(0)
@@ -30,7 +30,7 @@ func (s *Store) limit() bool {
 		})
 	}
 	gone := make(map[uint64]bool)
-	for entries > MaxEntries*15/16 || bytes > MaxBytes*15/16 {
+	for entries > maxEntries*15/16 || bytes > maxBytes*15/16 {
 		instance, most := "", 0
 		for name, of := range by {
 			if len(of) > most || len(of) == most && name < instance {

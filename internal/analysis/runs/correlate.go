@@ -38,8 +38,8 @@ type Effect struct {
 	Codes []string
 }
 
-// Sure reports whether the effect is significant at 5 %, for all effects together.
-func (e Effect) Sure() bool { return e.P <= 0.05 }
+// sure reports whether the effect is significant at 5 %, for all effects together.
+func (e Effect) sure() bool { return e.P <= 0.05 }
 
 // A Correlation is the result for a table of runs.
 type Correlation struct {

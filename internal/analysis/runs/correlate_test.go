@@ -115,7 +115,7 @@ func TestCorrelate(t *testing.T) {
 	}
 	sure := make(map[string]Effect)
 	for _, e := range c.Effects {
-		if e.Sure() {
+		if e.sure() {
 			sure[e.Setting+" "+e.Outcome] = e
 		}
 	}
@@ -166,7 +166,7 @@ func TestCorrelateNoise(t *testing.T) {
 			}
 		}
 		for _, e := range Correlate(runs).Effects {
-			if e.Sure() {
+			if e.sure() {
 				wrong++
 				break
 			}

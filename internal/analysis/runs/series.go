@@ -32,8 +32,8 @@ type SeriesTable struct {
 const (
 	// leastSteps is the least number of steps of a run. A median of fewer is meaningless.
 	leastSteps = 3
-	// Unset is the value of a setting that an owner does not have and another one has.
-	Unset = "unset"
+	// unset is the value of a setting that an owner does not have and another one has.
+	unset = "unset"
 )
 
 // notSettings are labels of the scrape.
@@ -200,14 +200,14 @@ func divide(owner string, steps []query.Point, pairs []period, names map[string]
 	for _, step := range steps {
 		now := make(map[string]string, len(names))
 		for name := range names {
-			now[name] = Unset
+			now[name] = unset
 		}
 		for _, p := range pairs {
 			if step.Time.Before(p.from) || step.Time.After(p.to) {
 				continue
 			}
 			for name, value := range p.settings {
-				if was, ok := now[name]; ok && (was == Unset || was == value) {
+				if was, ok := now[name]; ok && (was == unset || was == value) {
 					now[name] = value
 				} else {
 					delete(now, name)

@@ -24,7 +24,7 @@ func (c Correlation) Text(w io.Writer) error {
 		fmt.Fprintln(t, "setting\toutcome\trho\t95 %\tp\tn\t \t")
 		for _, e := range c.Effects {
 			mark := " "
-			if e.Sure() {
+			if e.sure() {
 				mark = "*"
 			}
 			setting := e.Setting
@@ -112,7 +112,7 @@ func WriteJSON(w io.Writer, c Correlation, f *Forecast) error {
 		Forecast *forecast   `json:"forecast,omitempty"`
 	}{Runs: c.Runs, Tests: c.Tests, Effects: []effect{}, Together: append([][2]string{}, c.Together...), Notes: append([]string{}, c.Notes...)}
 	for _, e := range c.Effects {
-		out.Effects = append(out.Effects, effect{e.Setting, e.Outcome, spreadOf(e.Rho), e.P, e.Sure(), e.Codes})
+		out.Effects = append(out.Effects, effect{e.Setting, e.Outcome, spreadOf(e.Rho), e.P, e.sure(), e.Codes})
 	}
 	if f != nil {
 		one := forecast{

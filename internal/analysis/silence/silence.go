@@ -204,8 +204,8 @@ func (s Silence) State(at time.Time) State {
 	return Active
 }
 
-// Covers reports whether the silence covers a finding at a time.
-func (s Silence) Covers(f analysis.Finding, at time.Time) bool {
+// covers reports whether the silence covers a finding at a time.
+func (s Silence) covers(f analysis.Finding, at time.Time) bool {
 	if s.State(at) != Active || s.Kind == analysis.Acknowledged && f.FirstSeen.After(s.StartsAt) {
 		return false
 	}

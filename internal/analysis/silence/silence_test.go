@@ -52,12 +52,12 @@ func TestWhatASilenceCovers(t *testing.T) {
 	} {
 		all := mute(t, matcher)
 		all.StartsAt = now
-		if got := all.Covers(f, now); got != want {
+		if got := all.covers(f, now); got != want {
 			t.Errorf("%s covers it: %v", matcher, got)
 		}
 		both := mute(t, matcher, "rule=small-io")
 		both.StartsAt = now
-		if both.Covers(f, now) {
+		if both.covers(f, now) {
 			t.Errorf("%s and another rule cover it", matcher)
 		}
 	}
@@ -67,7 +67,7 @@ func TestASilenceCoversFromItsStartToItsEnd(t *testing.T) {
 	f, s := finding("small-io", "w", ""), mute(t, "workload=w")
 	s.StartsAt = now
 	for at, want := range map[time.Duration]State{-time.Second: Pending, 0: Active, time.Hour - 1: Active, time.Hour: Expired} {
-		if got := s.State(now.Add(at)); got != want || s.Covers(f, now.Add(at)) != (want == Active) {
+		if got := s.State(now.Add(at)); got != want || s.covers(f, now.Add(at)) != (want == Active) {
 			t.Errorf("after %s it is %s", at, got)
 		}
 	}
@@ -83,8 +83,8 @@ func TestAnAcknowledgementCoversWhatBeganBefore(t *testing.T) {
 	s.Kind, s.StartsAt = analysis.Acknowledged, now
 	old, next := finding("small-io", "w", ""), finding("small-io", "w", "")
 	next.FirstSeen = now.Add(time.Second)
-	if at := now.Add(time.Minute); !s.Covers(old, at) || s.Covers(next, at) {
-		t.Errorf("it covers the older finding: %v, and the newer: %v", s.Covers(old, at), s.Covers(next, at))
+	if at := now.Add(time.Minute); !s.covers(old, at) || s.covers(next, at) {
+		t.Errorf("it covers the older finding: %v, and the newer: %v", s.covers(old, at), s.covers(next, at))
 	}
 }
 

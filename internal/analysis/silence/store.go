@@ -184,7 +184,7 @@ func (s *Store) Mark(findings []analysis.Finding, at time.Time) []analysis.Findi
 		f := &marked[i]
 		f.Silence = nil
 		for _, one := range s.all {
-			if (f.Silence == nil || one.Kind.Hides() && !f.Silence.Kind.Hides()) && one.Covers(*f, at) {
+			if (f.Silence == nil || one.Kind.Hides() && !f.Silence.Kind.Hides()) && one.covers(*f, at) {
 				f.Silence = one.mark()
 			}
 		}

@@ -22,8 +22,8 @@ type Appender interface {
 // agent's metrics.
 const (
 	ValueFamily    = "teescope:window_value"
-	SamplesFamily  = "teescope:window_samples"
-	OutliersFamily = "teescope:window_outliers"
+	samplesFamily  = "teescope:window_samples"
+	outliersFamily = "teescope:window_outliers"
 )
 
 // windowSeries is the number of series of the window of one metric and workload.
@@ -33,7 +33,7 @@ const windowSeries = 9
 //
 //	teescope:window_value{metric="teescope_syscalls", stat="median", window="5m", workload="redis", instance="here"}
 //
-// stat is min, whisker_low, q1, median, q3, whisker_high or max. [SamplesFamily], which is n, and [OutliersFamily] have
+// stat is min, whisker_low, q1, median, q3, whisker_high or max. samplesFamily, which is n, and outliersFamily have
 // the same labels without stat. There are at most 9 series for each of [Metrics] and each of 128 workloads of a machine.
 func Store(ctx context.Context, to Appender, stats []Stat) error {
 	samples := make([]query.Sample, 0, windowSeries*len(stats))
@@ -63,8 +63,8 @@ func (s Stat) labels(family, stat string) map[string]string {
 func (s Stat) samples() []query.Sample {
 	b := s.Box
 	samples := []query.Sample{
-		{Labels: s.labels(SamplesFamily, ""), Value: float64(b.N)},
-		{Labels: s.labels(OutliersFamily, ""), Value: float64(b.Outlying)},
+		{Labels: s.labels(samplesFamily, ""), Value: float64(b.N)},
+		{Labels: s.labels(outliersFamily, ""), Value: float64(b.Outlying)},
 	}
 	for _, v := range []struct {
 		stat  string

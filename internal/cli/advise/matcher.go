@@ -10,12 +10,12 @@ import (
 
 // Programs that read problem matchers.
 const (
-	GitHub = "github"
-	VSCode = "vscode"
+	gitHub = "github"
+	vsCode = "vscode"
 )
 
 // Matchers lists the names that [WriteMatcher] knows.
-func Matchers() []string { return []string{GitHub, VSCode} }
+func Matchers() []string { return []string{gitHub, vsCode} }
 
 // lineOf matches a line of [Lint.Text] of these levels. Its groups are file, line, level, message and rule. It is written in
 // the part of the syntax that Go, .NET and JavaScript share.
@@ -57,11 +57,11 @@ func WriteMatcher(w io.Writer, program string) error {
 	const owner = "teescope-lint"
 	all := pattern{Expression: lineOf("error", "warning"), File: 1, Line: 2, Severity: 3, Message: 4, Code: 5}
 	switch program {
-	case GitHub:
+	case gitHub:
 		notes := all
 		notes.Expression, notes.Severity = lineOf("note"), 0
 		return writeJSON(w, githubFile{[]githubMatcher{{Owner: owner, Pattern: []pattern{all}}, {Owner: owner + "-notes", Severity: "notice", Pattern: []pattern{notes}}}})
-	case VSCode:
+	case vsCode:
 		all.Expression = lineOf("error", "warning", "note")
 		return writeJSON(w, vscodeMatcher{owner, "teescope lint", []string{"autoDetect", "${workspaceFolder}"}, all})
 	}

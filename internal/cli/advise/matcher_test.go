@@ -45,10 +45,10 @@ func TestMatchersMatchTheText(t *testing.T) {
 	if err := l.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteMatcher(&github, GitHub); err != nil {
+	if err := WriteMatcher(&github, gitHub); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteMatcher(&vscode, VSCode); err != nil {
+	if err := WriteMatcher(&vscode, vsCode); err != nil {
 		t.Fatal(err)
 	}
 	var ours githubFile

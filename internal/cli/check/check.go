@@ -24,9 +24,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// Schema is the version of the JSON report. It changes when a field is removed or changes its meaning, not when one is
+// schema is the version of the JSON report. It changes when a field is removed or changes its meaning, not when one is
 // added.
-const Schema = 1
+const schema = 1
 
 // Status is the result of a check.
 type Status string
@@ -118,7 +118,7 @@ func Machine(binary, probes string) Options {
 // Run makes all checks.
 func Run(o Options) *Report {
 	cpu := o.cpu()
-	r := &Report{Schema: Schema, Kernel: printable(o.release()), CPU: cpu.model, CanRun: true}
+	r := &Report{Schema: schema, Kernel: printable(o.release()), CPU: cpu.model, CanRun: true}
 	t := o.try()
 	r.Checks = append(r.Checks, o.tees(cpu, t)...)
 	r.Checks = append(r.Checks, o.kernel(r.Kernel, t)...)

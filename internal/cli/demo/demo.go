@@ -181,8 +181,8 @@ func (o Options) watched() string {
 	return "comm=" + regexp.QuoteMeta(name[:min(len(name), maxComm)])
 }
 
-// ErrNoSource reports that the source tree with the virtual machine was not found.
-var ErrNoSource = errors.New("the demo builds its virtual machine from teescope's source tree, which was not found: " +
+// errNoSource reports that the source tree with the virtual machine was not found.
+var errNoSource = errors.New("the demo builds its virtual machine from teescope's source tree, which was not found: " +
 	"run it in a clone of the repository, or name one by --source")
 
 // findSource looks for the source tree in a directory and its parents.
@@ -196,7 +196,7 @@ func findSource(from string) (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("looking in %s and above: %w", start, ErrNoSource)
+			return "", fmt.Errorf("looking in %s and above: %w", start, errNoSource)
 		}
 	}
 }

@@ -21,13 +21,13 @@ import (
 // Exit statuses, as those of env(1) and timeout(1).
 const (
 	StatusFailed      = 125 // the recording failed
-	StatusNotRunnable = 126 // the command cannot be executed
-	StatusNotFound    = 127 // there is no such command
+	statusNotRunnable = 126 // the command cannot be executed
+	statusNotFound    = 127 // there is no such command
 	signalled         = 128 // plus the number of the signal that ended it
 )
 
-// StopLimit is the time that a command has to end after it was interrupted. Then it is killed.
-const StopLimit = 10 * time.Second
+// stopLimit is the time that a command has to end after it was interrupted. Then it is killed.
+const stopLimit = 10 * time.Second
 
 // stops tells of the signals that end a recording.
 type stops struct {
@@ -167,24 +167,24 @@ func explainStart(name string, err error) error {
 	status := StatusFailed
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		status, err = StatusNotFound, errors.New("there is no such command: check its name and PATH")
+		status, err = statusNotFound, errors.New("there is no such command: check its name and PATH")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EISDIR):
-		status, err = StatusNotRunnable, fmt.Errorf("it cannot be executed: %w", err)
+		status, err = statusNotRunnable, fmt.Errorf("it cannot be executed: %w", err)
 	}
-	return &StatusError{Status: status, Err: fmt.Errorf("running %s: %w", name, err)}
+	return &statusError{Status: status, Err: fmt.Errorf("running %s: %w", name, err)}
 }
 
-// StatusError is an error with an exit status.
-type StatusError struct {
+// statusError is an error with an exit status.
+type statusError struct {
 	Status int
 	Err    error
 }
 
 // Error implements error.
-func (e *StatusError) Error() string { return e.Err.Error() }
+func (e *statusError) Error() string { return e.Err.Error() }
 
 // Unwrap implements the interface of package errors.
-func (e *StatusError) Unwrap() error { return e.Err }
+func (e *statusError) Unwrap() error { return e.Err }
 
 // wait waits for the end of the command. The first signal is passed on to it. At the second one, or when the time is
 // over, it is killed.
@@ -200,7 +200,7 @@ func (c *child) wait(s *stops) {
 	case <-c.done:
 		return
 	case <-s.second:
-	case <-time.After(StopLimit):
+	case <-time.After(stopLimit):
 	}
 	c.signal(syscall.SIGKILL)
 	<-c.done

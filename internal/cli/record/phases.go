@@ -47,7 +47,7 @@ func (r *recording) record(ctx context.Context) error {
 		}
 		if status != 0 && !r.IgnoreFailure {
 			if name == run.Warmup {
-				return &StatusError{status, fmt.Errorf("warm-up %d of %s ended with status %d", repetition, filepath.Base(r.Command[0]), status)}
+				return &statusError{status, fmt.Errorf("warm-up %d of %s ended with status %d", repetition, filepath.Base(r.Command[0]), status)}
 			}
 			break
 		}

@@ -23,9 +23,9 @@ import (
 
 // Limits of the options.
 const (
-	MinInterval = 100 * time.Millisecond
-	MaxInterval = time.Minute
-	MaxRuns     = 10_000 // repetitions and warm-ups
+	minInterval = 100 * time.Millisecond
+	maxInterval = time.Minute
+	maxRuns     = 10_000 // repetitions and warm-ups
 )
 
 // Options says what is recorded.
@@ -135,10 +135,10 @@ func (o *Options) check() error {
 		return errors.New("say what to observe: --watch RULE, --workload NAME, or --all")
 	case len(o.Command) == 0 && (o.Setup != "" || o.Warmup > 0 || o.Repeat > 1 || len(o.Outcomes) > 0 || o.OutcomeFile != ""):
 		return errors.New("--setup, --warmup, --repeat and --outcome need a command after --")
-	case o.Repeat < 1 || o.Warmup < 0 || o.Repeat > MaxRuns || o.Warmup > MaxRuns:
-		return fmt.Errorf("--repeat and --warmup: at least 1 and 0, at most %d", MaxRuns)
-	case o.Interval < MinInterval || o.Interval > MaxInterval:
-		return fmt.Errorf("--interval %s: use a time from %s to %s", o.Interval, MinInterval, MaxInterval)
+	case o.Repeat < 1 || o.Warmup < 0 || o.Repeat > maxRuns || o.Warmup > maxRuns:
+		return fmt.Errorf("--repeat and --warmup: at least 1 and 0, at most %d", maxRuns)
+	case o.Interval < minInterval || o.Interval > maxInterval:
+		return fmt.Errorf("--interval %s: use a time from %s to %s", o.Interval, minInterval, maxInterval)
 	case o.SteadyAfter < 0:
 		return fmt.Errorf("--steady-after %s: a time after the start", o.SteadyAfter)
 	}
@@ -192,7 +192,7 @@ func (o *Options) find() error {
 
 // statusOf returns the exit status of an error.
 func statusOf(err error) int {
-	var as *StatusError
+	var as *statusError
 	if errors.As(err, &as) {
 		return as.Status
 	}

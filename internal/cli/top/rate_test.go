@@ -83,8 +83,8 @@ func TestHostileNames(t *testing.T) {
 
 func TestExpositionsOfOthers(t *testing.T) {
 	for name, want := range map[string]string{
-		"go_goroutines 1\n":                ErrNoWorkloads.Error(),
-		"":                                 ErrNoWorkloads.Error(),
+		"go_goroutines 1\n":                errNoWorkloads.Error(),
+		"":                                 errNoWorkloads.Error(),
 		"<!doctype html>\n":                "parsing the exposition: ",
 		"teescope_processes{workload=\"\n": "parsing the exposition: ",
 	} {

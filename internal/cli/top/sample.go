@@ -15,8 +15,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/exposition"
 )
 
-// ErrNoWorkloads reports that an exposition is not from an agent.
-var ErrNoWorkloads = errors.New("the exposition contains no workloads")
+// errNoWorkloads reports that an exposition is not from an agent.
+var errNoWorkloads = errors.New("the exposition contains no workloads")
 
 // Sample is the content of one scrape.
 type Sample struct {
@@ -74,7 +74,7 @@ func parseExposition(data []byte) (*Sample, error) {
 		}
 	}
 	if len(s.Workloads) == 0 {
-		return nil, ErrNoWorkloads
+		return nil, errNoWorkloads
 	}
 	return s, nil
 }

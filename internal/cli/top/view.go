@@ -250,7 +250,7 @@ func reason(err error) string {
 		return "nothing listens there"
 	case errors.Is(err, syscall.ECONNRESET):
 		return "the connection was reset"
-	case errors.Is(err, ErrNoWorkloads):
+	case errors.Is(err, errNoWorkloads):
 		return "no teescope agent"
 	}
 	return clean(err.Error())

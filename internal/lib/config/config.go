@@ -27,14 +27,14 @@ const (
 	Any = Up | Agent | Server
 )
 
-// Origin is the source of a value.
-type Origin struct {
+// origin is the source of a value.
+type origin struct {
 	Kind string // "default", "file", "env" or "flag"
 	At   string // FILE:LINE, the variable, or the flag
 }
 
 // String returns the origin as it appears in problems and in the output of [Config.Write].
-func (o Origin) String() string {
+func (o origin) String() string {
 	if o.Kind == "default" {
 		return o.Kind
 	}

@@ -21,7 +21,7 @@ import (
 // maxFile is the maximum size of the configuration file, in bytes.
 const maxFile = 1 << 20
 
-func (l *loader) file(name string, from Origin) {
+func (l *loader) file(name string, from origin) {
 	data, err := l.read(name)
 	if err != nil {
 		l.problem(from, configKey, "%v", err)
@@ -51,7 +51,7 @@ func (l *loader) read(name string) ([]byte, error) {
 // all of them. Aliases and anchors are refused. A flat file needs none, and without them no document can expand beyond
 // its text.
 func (l *loader) yaml(name string, data []byte) {
-	at := func(line int) Origin { return Origin{Kind: "file", At: fmt.Sprintf("%s:%d", name, line)} }
+	at := func(line int) origin { return origin{Kind: "file", At: fmt.Sprintf("%s:%d", name, line)} }
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
@@ -90,7 +90,7 @@ func syntaxError(err error) (int, string) {
 
 type walker struct {
 	*loader
-	at   func(line int) Origin
+	at   func(line int) origin
 	seen map[string]int // the line of each key
 }
 
@@ -131,7 +131,7 @@ func (w *walker) entry(name string, k, v *yaml.Node) {
 	w.problem(o, "", "unknown key %q%s", name, w.suggest(name))
 }
 
-func (w *walker) value(k *key, v *yaml.Node, o Origin) {
+func (w *walker) value(k *key, v *yaml.Node, o origin) {
 	switch {
 	case v.Kind == yaml.AliasNode || v.Anchor != "":
 		w.problem(o, k.name, "aliases and anchors are not supported, write the value")
@@ -153,7 +153,7 @@ func (w *walker) value(k *key, v *yaml.Node, o Origin) {
 }
 
 // sequence checks each item first, so that each problem is reported with its own line.
-func (w *walker) sequence(k *key, items []*yaml.Node, o Origin) {
+func (w *walker) sequence(k *key, items []*yaml.Node, o origin) {
 	values := make([]string, 0, len(items))
 	ok := true
 	for _, item := range items {

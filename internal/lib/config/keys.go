@@ -34,13 +34,13 @@ type key struct {
 }
 
 func (k *key) env() string {
-	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
+	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
 }
 
 func (k *key) list() bool { return k.sep != "" }
 
-// EnvPrefix is the prefix of all environment variables of teescope.
-const EnvPrefix = "TEESCOPE_"
+// envPrefix is the prefix of all environment variables of teescope.
+const envPrefix = "TEESCOPE_"
 
 // configKey names the configuration file. It is a flag, but not a key of the file.
 const configKey = "config"
@@ -87,7 +87,7 @@ type Config struct {
 	// Ignored are the environment variables that look like keys and that Kubernetes has set for a Service.
 	Ignored []string
 
-	origins map[string]Origin
+	origins map[string]origin
 }
 
 // Retention bounds what the database keeps. The stricter of the two limits applies.

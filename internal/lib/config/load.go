@@ -28,9 +28,9 @@ type Input struct {
 // Load reads defaults, file, environment and flags. Each overrides those before it. The returned error is an *[Error]
 // with every problem that was found.
 func Load(in Input) (*Config, error) {
-	l := &loader{in: in, table: keys(), cfg: &Config{origins: map[string]Origin{}}}
+	l := &loader{in: in, table: keys(), cfg: &Config{origins: map[string]origin{}}}
 	for _, k := range l.table {
-		l.set(k, k.def(in.Host), Origin{Kind: "default"})
+		l.set(k, k.def(in.Host), origin{Kind: "default"})
 	}
 	if name, from := l.fileName(); name != "" {
 		l.file(name, from)
@@ -51,11 +51,11 @@ type loader struct {
 	problems []Problem
 }
 
-func (l *loader) problem(o Origin, key, format string, args ...any) {
+func (l *loader) problem(o origin, key, format string, args ...any) {
 	l.problems = append(l.problems, Problem{Origin: o, Key: key, Text: fmt.Sprintf(format, args...)})
 }
 
-func (l *loader) set(k *key, values []string, o Origin) {
+func (l *loader) set(k *key, values []string, o origin) {
 	if o.Kind != "default" && !l.accepts(k, values, o) {
 		return
 	}
@@ -69,7 +69,7 @@ func (l *loader) set(k *key, values []string, o Origin) {
 }
 
 // accepts checks what needs no other key.
-func (l *loader) accepts(k *key, values []string, o Origin) bool {
+func (l *loader) accepts(k *key, values []string, o origin) bool {
 	ok := l.areText(k, values, o)
 	if k.name != thresholdsKey || l.in.CheckThreshold == nil {
 		return ok
@@ -84,7 +84,7 @@ func (l *loader) accepts(k *key, values []string, o Origin) bool {
 }
 
 // areText refuses values that no key needs and that could be neither printed nor used as a label.
-func (l *loader) areText(k *key, values []string, o Origin) bool {
+func (l *loader) areText(k *key, values []string, o origin) bool {
 	for _, v := range values {
 		if !text.IsLabel(v) {
 			l.problem(o, k.name, "%q contains a control character or is not UTF-8", text.WithoutPassword(v))
@@ -103,19 +103,19 @@ func each(err error) []error {
 }
 
 // fileName returns the name of the configuration file, and the origin of that name.
-func (l *loader) fileName() (string, Origin) {
+func (l *loader) fileName() (string, origin) {
 	if l.in.Flags != nil {
 		if f := l.in.Flags.Lookup(configKey); f != nil && f.Changed {
-			return f.Value.String(), Origin{Kind: "flag", At: "--" + configKey}
+			return f.Value.String(), origin{Kind: "flag", At: "--" + configKey}
 		}
 	}
-	name := EnvPrefix + strings.ToUpper(configKey)
+	name := envPrefix + strings.ToUpper(configKey)
 	for _, kv := range l.in.Environ {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v, Origin{Kind: "env", At: name}
+			return v, origin{Kind: "env", At: name}
 		}
 	}
-	return "", Origin{}
+	return "", origin{}
 }
 
 func (l *loader) env() {
@@ -128,10 +128,10 @@ func (l *loader) env() {
 	environ := slices.Sorted(slices.Values(l.in.Environ))
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, EnvPrefix) || name == EnvPrefix+"CONFIG" {
+		if !strings.HasPrefix(name, envPrefix) || name == envPrefix+"CONFIG" {
 			continue
 		}
-		o := Origin{Kind: "env", At: name}
+		o := origin{Kind: "env", At: name}
 		k, ok := byName[name]
 		if !ok && fromKubernetes(name, value) {
 			l.cfg.Ignored = append(l.cfg.Ignored, name)
@@ -174,7 +174,7 @@ func (l *loader) flags() {
 		for _, s := range v.values {
 			values = append(values, k.split(s, k.flagSep)...)
 		}
-		l.set(k, values, Origin{Kind: "flag", At: "--" + k.name})
+		l.set(k, values, origin{Kind: "flag", At: "--" + k.name})
 	}
 }
 
@@ -189,7 +189,7 @@ func (l *loader) across() {
 		return
 	}
 	if l.in.Command == Server && len(l.cfg.Targets)+len(l.cfg.Discovery)+len(l.cfg.Scrape) == 0 && !l.has("targets") && !l.has("discovery") && !l.has("scrape") && !l.has("query.url") {
-		l.problem(Origin{Kind: "flag", At: "--targets"}, "targets",
+		l.problem(origin{Kind: "flag", At: "--targets"}, "targets",
 			"the server needs at least one agent to scrape, for example --targets node1:9750")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Problem is one fault of the configuration.
 type Problem struct {
-	Origin Origin
+	Origin origin
 	Key    string // dotted; may be empty
 	Text   string
 }

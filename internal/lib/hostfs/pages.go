@@ -72,7 +72,7 @@ func (p Process) Pages(m Mapping) ([]Page, error) {
 	size := uint64(os.Getpagesize())
 	n := (m.End - m.Start) / size
 	if m.End < m.Start || n > maxPagemap/entry || m.Start > 1<<60 {
-		return nil, fmt.Errorf("the states of %d pages: %w", n, ErrTooLong)
+		return nil, fmt.Errorf("the states of %d pages: %w", n, errTooLong)
 	}
 	in, err := os.Open(p.Path("pagemap"))
 	if err != nil {

@@ -141,7 +141,7 @@ func (p Process) Environment(wanted map[string]bool) (map[string]string, error) 
 	}
 	found, ok := parseEnvironment(data, wanted)
 	if !ok {
-		return nil, &os.PathError{Op: "read", Path: p.Path("environ"), Err: ErrOverwritten}
+		return nil, &os.PathError{Op: "read", Path: p.Path("environ"), Err: errOverwritten}
 	}
 	return found, nil
 }

@@ -23,12 +23,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrTooLong reports that a file is longer than its bound.
-var ErrTooLong = errors.New("the file is too long")
+// errTooLong reports that a file is longer than its bound.
+var errTooLong = errors.New("the file is too long")
 
-// ErrOverwritten reports that the memory of a process's environment has no variables, or something else. Redis, nginx and
+// errOverwritten reports that the memory of a process's environment has no variables, or something else. Redis, nginx and
 // PostgreSQL write their title for ps over it, and a program that is being executed has none yet.
-var ErrOverwritten = errors.New("the program has overwritten its environment, or has none")
+var errOverwritten = errors.New("the program has overwritten its environment, or has none")
 
 // Root is a tree of kernel files: /proc, /sys, or a copy of one of them in a test. All reads go through it, so that one
 // place decides how a file is read.
@@ -52,7 +52,7 @@ func (r Root) ReadWhole(most int, elem ...string) ([]byte, error) {
 	path := r.Path(elem...)
 	data, err := read(unix.AT_FDCWD, path, most+1, 0)
 	if err == nil && len(data) > most {
-		return nil, &os.PathError{Op: "read", Path: path, Err: ErrTooLong}
+		return nil, &os.PathError{Op: "read", Path: path, Err: errTooLong}
 	}
 	return data, err
 }

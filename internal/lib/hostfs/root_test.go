@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 		if data, err := root.Read(1<<20, name); err != nil || len(data) != size {
 			t.Errorf("of all %d bytes %d are read, %v", size, len(data), err)
 		}
-		if data, err := root.ReadWhole(most, name); errors.Is(err, ErrTooLong) != (size > most) || err == nil && len(data) != size {
+		if data, err := root.ReadWhole(most, name); errors.Is(err, errTooLong) != (size > most) || err == nil && len(data) != size {
 			t.Errorf("of %d bytes %d are read as a whole, %v", size, len(data), err)
 		}
 		if data, err := d.Read(most, name); err != nil || len(data) != min(size, most) {

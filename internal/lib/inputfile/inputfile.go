@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	// ErrKind is the error of a file that is not a regular file.
-	ErrKind = errors.New("not a regular file")
+	// errKind is the error of a file that is not a regular file.
+	errKind = errors.New("not a regular file")
 	// ErrSize is the error of a file that is too large.
 	ErrSize = errors.New("the limit for this file")
 )
@@ -50,7 +50,7 @@ func ReadOwn(name string, most int64) ([]byte, error) { return read(name, unix.O
 // Refused reports whether an error says that a file is of the wrong kind, too large, or a link that is not followed. After
 // other errors the file may be readable later.
 func Refused(err error) bool {
-	return errors.Is(err, ErrKind) || errors.Is(err, ErrSize) || errors.Is(err, unix.ELOOP)
+	return errors.Is(err, errKind) || errors.Is(err, ErrSize) || errors.Is(err, unix.ELOOP)
 }
 
 func read(name string, flags int, most int64) ([]byte, error) {
@@ -89,7 +89,7 @@ func tooLarge(most int64) error {
 // authorities have less than 1 MiB.
 const maxByName = 16 << 20
 
-// Check returns an error that wraps [ErrKind] for a file that Open refuses because of its kind, and an error for a file of
+// Check returns an error that wraps errKind for a file that Open refuses because of its kind, and an error for a file of
 // more than 16 MiB. It skips empty names, and leaves other errors to the reader of the file. It is for files that a library
 // opens again by name: a file that is replaced in between is not detected.
 func Check(names ...string) error {
@@ -98,7 +98,7 @@ func Check(names ...string) error {
 			continue
 		}
 		f, err := Open(name)
-		if errors.Is(err, ErrKind) {
+		if errors.Is(err, errKind) {
 			return err
 		}
 		if err != nil {
@@ -137,11 +137,11 @@ func acceptDescriptor(fd int) error {
 		if err := unix.Fstatfs(fd, &in); err == nil && in.Type == unix.PIPEFS_MAGIC {
 			return nil
 		}
-		return fmt.Errorf("it is a named pipe, %w", ErrKind)
+		return fmt.Errorf("it is a named pipe, %w", errKind)
 	case unix.S_IFCHR:
 		if stat.Rdev == unix.Mkdev(1, 3) { // /dev/null
 			return nil
 		}
 	}
-	return fmt.Errorf("it is a device, %w", ErrKind)
+	return fmt.Errorf("it is a device, %w", errKind)
 }

@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 		case c.want != "" && (!errors.As(err, &with) || with.Path != c.name || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
-		if err := Check("", c.name); errors.Is(err, ErrKind) != c.kind || err != nil != c.kind {
+		if err := Check("", c.name); errors.Is(err, errKind) != c.kind || err != nil != c.kind {
 			t.Errorf("Check of %s: %v", c.name, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnsupported reports that the kernel, or the container around the process, does not offer a mechanism.
-var ErrUnsupported = errors.New("not available on this kernel")
+// errUnsupported reports that the kernel, or the container around the process, does not offer a mechanism.
+var errUnsupported = errors.New("not available on this kernel")
 
 // ErrWatches is the reason why a process that watches others is not confined by Landlock. The kernel would refuse it
 // /proc/PID/exe, fd and root of every process outside. Neither capabilities nor rules change that (hook_ptrace_access_check
@@ -30,16 +30,16 @@ const (
 )
 
 // LandlockVersion returns the version of the kernel's Landlock interface, at least 1. Without Landlock the error wraps
-// [ErrUnsupported].
+// errUnsupported.
 func LandlockVersion() (int, error) {
 	v, err := ll.LandlockGetABIVersion()
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return 0, fmt.Errorf("Landlock is %w: it was not enabled at boot (lsm=landlock,...)", ErrUnsupported)
+		return 0, fmt.Errorf("Landlock is %w: it was not enabled at boot (lsm=landlock,...)", errUnsupported)
 	case errors.Is(err, unix.ENOSYS):
-		return 0, fmt.Errorf("Landlock is %w: the kernel was built without CONFIG_SECURITY_LANDLOCK", ErrUnsupported)
+		return 0, fmt.Errorf("Landlock is %w: the kernel was built without CONFIG_SECURITY_LANDLOCK", errUnsupported)
 	case err != nil: // a container's filter of system calls
-		return 0, fmt.Errorf("Landlock is %w: %w", ErrUnsupported, err)
+		return 0, fmt.Errorf("Landlock is %w: %w", errUnsupported, err)
 	}
 	return v, nil
 }

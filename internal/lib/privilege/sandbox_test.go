@@ -59,7 +59,7 @@ func write(dir string) error {
 }
 
 func TestLandlockConfinesAServer(t *testing.T) {
-	if _, err := LandlockVersion(); errors.Is(err, ErrUnsupported) {
+	if _, err := LandlockVersion(); errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
 	inChild(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestLandlockHidesOtherProcesses(t *testing.T) {
 			t.Errorf("Landlock(%d) = %v, want %v", r, err, ErrWatches)
 		}
 	}
-	if _, err := LandlockVersion(); errors.Is(err, ErrUnsupported) {
+	if _, err := LandlockVersion(); errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
 	inChild(t, func(t *testing.T) {
@@ -237,10 +237,10 @@ func TestAbsentMechanismsAreSaidToBeAbsent(t *testing.T) {
 					t.Fatal(err)
 				}
 				err := Landlock(Server, []string{directory(t)})
-				if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), text) {
+				if !errors.Is(err, errUnsupported) || !strings.Contains(err.Error(), text) {
 					t.Errorf("Landlock: %v, want %q", err, text)
 				}
-				if err := Seccomp(Server); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "CONFIG_SECCOMP_FILTER") {
+				if err := Seccomp(Server); !errors.Is(err, errUnsupported) || !strings.Contains(err.Error(), "CONFIG_SECCOMP_FILTER") {
 					t.Errorf("Seccomp: %v", err)
 				}
 			})

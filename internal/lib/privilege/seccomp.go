@@ -97,7 +97,7 @@ func Seccomp(r Role) error {
 	return f.install()
 }
 
-// SeccompAvailable returns an error that wraps [ErrUnsupported] when the kernel cannot load the filter. It changes nothing.
+// SeccompAvailable returns an error that wraps errUnsupported when the kernel cannot load the filter. It changes nothing.
 func SeccompAvailable(r Role) error {
 	if _, err := unneeded(r); err != nil {
 		return err
@@ -105,7 +105,7 @@ func SeccompAvailable(r Role) error {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	if errno != 0 {
-		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", ErrUnsupported)
+		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", errUnsupported)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (f filter) install() error {
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&p)))
 	switch {
 	case errors.Is(errno, unix.ENOSYS), errors.Is(errno, unix.EINVAL): // no CONFIG_SECCOMP, no CONFIG_SECCOMP_FILTER
-		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", ErrUnsupported)
+		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", errUnsupported)
 	case errno != 0:
 		return fmt.Errorf("loading the seccomp filter: %w", errno)
 	case thread != 0: // this thread could not get the filter; then no thread has it

@@ -21,14 +21,14 @@ const ShutdownTimeout = 30 * time.Second
 // rules took over 5 s. Both limits together stay below the 45 s of the units in deploy/systemd.
 const RunTimeout = 10 * time.Second
 
-// NotReadyError names the service that the group is waiting for.
-type NotReadyError struct {
+// notReadyError names the service that the group is waiting for.
+type notReadyError struct {
 	Phase   string // "starting" or "stopping"
 	Service string // empty before the first and after the last
 }
 
 // Error implements error.
-func (e *NotReadyError) Error() string {
+func (e *notReadyError) Error() string {
 	if e.Service == "" {
 		return e.Phase
 	}
@@ -52,7 +52,7 @@ func NewGroup(log *slog.Logger, services ...Service) *Group {
 		log:      log,
 		services: services,
 		timeout:  ShutdownTimeout,
-		state:    &NotReadyError{Phase: "starting"},
+		state:    &notReadyError{Phase: "starting"},
 		running:  map[string]bool{},
 	}
 }
@@ -61,7 +61,7 @@ func NewGroup(log *slog.Logger, services ...Service) *Group {
 func (g *Group) Add(services ...Service) { g.services = append(g.services, services...) }
 
 // Ready returns nil when every service is initialised and none is being shut down. Otherwise it returns a
-// *[NotReadyError].
+// *notReadyError.
 func (g *Group) Ready() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +92,7 @@ func (g *Group) init(ctx context.Context) (int, error) {
 		if ctx.Err() != nil {
 			return i, nil
 		}
-		g.set(&NotReadyError{Phase: "starting", Service: s.Name()})
+		g.set(&notReadyError{Phase: "starting", Service: s.Name()})
 		in, ok := s.(Initializer)
 		if !ok {
 			continue
@@ -188,21 +188,21 @@ func (g *Group) hangs(s Service) bool {
 func (g *Group) shutdown(initialised []Service) error {
 	ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
 	defer cancel()
-	g.set(&NotReadyError{Phase: "stopping"})
+	g.set(&notReadyError{Phase: "stopping"})
 	var errs []error
 	for i := len(initialised) - 1; i >= 0; i-- {
 		s, ok := initialised[i].(Shutdowner)
 		if !ok || g.hangs(s) {
 			continue
 		}
-		g.set(&NotReadyError{Phase: "stopping", Service: s.Name()})
+		g.set(&notReadyError{Phase: "stopping", Service: s.Name()})
 		start := time.Now()
 		if err := bounded(ctx, s.Shutdown); err != nil {
 			errs = append(errs, fmt.Errorf("stopping %s: %w", s.Name(), err))
 		}
 		g.log.Debug("service shut down", "service", s.Name(), "took", time.Since(start))
 	}
-	g.set(&NotReadyError{Phase: "stopping"})
+	g.set(&notReadyError{Phase: "stopping"})
 	return errors.Join(errs...)
 }
 

@@ -143,7 +143,7 @@ func TestRunEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := NewGroup(slog.New(slog.DiscardHandler), &active{passive: passive{name: "a", j: j}})
 	g.Add(&passive{name: "b", j: j})
-	var notReady *NotReadyError
+	var notReady *notReadyError
 	if err := g.Ready(); !errors.As(err, &notReady) || notReady.Phase != "starting" {
 		t.Errorf("Ready() before Run = %v, want starting", err)
 	}

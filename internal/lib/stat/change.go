@@ -36,7 +36,7 @@ func DefaultThresholds() Thresholds { return Thresholds{Alpha: 0.05, Delta: 0.47
 // places (Bonferroni). The test assumes independent values, so its variance is multiplied for their autocorrelation.
 func Changes(x []float64, limits Thresholds) []Change {
 	points := changePoints(x)
-	from := max(0, len(x)-MaxChangePoints)
+	from := max(0, len(x)-maxChangePoints)
 	for len(points) > 0 {
 		p := confirm(x[from:], points, from)
 		worst := 0

@@ -11,9 +11,9 @@ import (
 // thousand, with a margin.
 const minSegment = 8
 
-// MaxChangePoints is how many values [changePoints] uses, the newest ones. Without changes the computing time grows
+// maxChangePoints is how many values [changePoints] uses, the newest ones. Without changes the computing time grows
 // with the square of their number.
-const MaxChangePoints = 4096
+const maxChangePoints = 4096
 
 // changePoints finds where the level of a series changes. It returns the indices of the values that begin a segment,
 // except the first, in ascending order. Each segment has at least 8 values.
@@ -42,7 +42,7 @@ func changePoints(x []float64) []int {
 
 // observed returns the newest finite values and their indices.
 func observed(x []float64) (values []float64, index []int) {
-	skip := max(0, len(x)-MaxChangePoints)
+	skip := max(0, len(x)-maxChangePoints)
 	for i, v := range x[skip:] {
 		if isFinite(v) {
 			values, index = append(values, v), append(index, skip+i)

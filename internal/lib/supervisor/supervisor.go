@@ -49,15 +49,15 @@ const (
 	longRun    = time.Minute
 )
 
-// EndedError reports that a part has ended.
-type EndedError struct {
+// endedError reports that a part has ended.
+type endedError struct {
 	Part   string
 	Reason string // what the part said, or empty
 	Err    error  // of Wait
 }
 
 // Error implements error. The part's own reason speaks for itself.
-func (e *EndedError) Error() string {
+func (e *endedError) Error() string {
 	switch {
 	case e.Reason != "":
 		return e.Reason
@@ -68,7 +68,7 @@ func (e *EndedError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *EndedError) Unwrap() error { return e.Err }
+func (e *endedError) Unwrap() error { return e.Err }
 
 // Supervisor runs the parts.
 type Supervisor struct {
@@ -146,7 +146,7 @@ func (s *Supervisor) keep(ctx context.Context, part Part) error {
 			return err
 		}
 		if err == nil {
-			err = &EndedError{Part: part.Name}
+			err = &endedError{Part: part.Name}
 		}
 		if !s.hasStarted(part.Name) {
 			return err
@@ -193,7 +193,7 @@ func (s *Supervisor) once(ctx context.Context, part Part) (asked bool, err error
 	if interrupted || reason == "" && err == nil {
 		return asked, nil
 	}
-	return asked, &EndedError{Part: part.Name, Reason: reason, Err: err}
+	return asked, &endedError{Part: part.Name, Reason: reason, Err: err}
 }
 
 // leftAtOnce reports whether a part ended because of SIGTERM: it had not got to handling it, or its start was interrupted.

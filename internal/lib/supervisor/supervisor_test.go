@@ -128,7 +128,7 @@ func TestAFailedStartEndsAll(t *testing.T) {
 		Capabilities: func() []uintptr { return nil }, Stop: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
 	err := s.Run(t.Context())
-	var ended *EndedError
+	var ended *endedError
 	if !errors.As(err, &ended) || ended.Part != "fails" || !strings.HasPrefix(err.Error(), "there is no disk") {
 		t.Errorf("Run() = %v", err)
 	}

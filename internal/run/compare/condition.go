@@ -20,8 +20,8 @@ type Difference struct {
 	Machine bool `json:"machine"`
 }
 
-// Differences compares the conditions of groups.
-func Differences(groups []*Group) []Difference {
+// differences compares the conditions of groups.
+func differences(groups []*Group) []Difference {
 	kinds := map[string]condition.Kind{}
 	values := make([]map[string][]string, len(groups)) // by the name of the condition
 	for i, g := range groups {

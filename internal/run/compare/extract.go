@@ -21,7 +21,7 @@ import (
 // Limits of what is compared.
 const (
 	MaxRecords      = 10_000 // run files
-	MaxObservations = 400    // repetitions of a group
+	maxObservations = 400    // repetitions of a group
 	maxParts        = 500    // of a metric in a run file; further ones are the part other
 	maxSeriesNames  = 1000   // in the area other
 	rest            = "other"
@@ -163,8 +163,8 @@ func (x *Record) phases(r *run.Run) map[string][]phase {
 		if x.failed(r, repetition) {
 			continue
 		}
-		if len(all[run.Whole]) == MaxObservations {
-			x.Notes = append(x.Notes, fmt.Sprintf("it has more than %d repetitions, and the others are left out", MaxObservations))
+		if len(all[run.Whole]) == maxObservations {
+			x.Notes = append(x.Notes, fmt.Sprintf("it has more than %d repetitions, and the others are left out", maxObservations))
 			break
 		}
 		whole := found[run.Whole][repetition]

@@ -23,8 +23,8 @@ type Condition struct {
 	Bound  float64 // factor of the medians: 1.05 for +5%
 }
 
-// MaxConditions is the number of conditions of a comparison.
-const MaxConditions = 100
+// maxConditions is the number of conditions of a comparison.
+const maxConditions = 100
 
 const maxCondition = 512 // bytes
 
@@ -77,8 +77,8 @@ func Check(tables []*Table, conditions []Condition) ([]Failure, error) {
 	for _, t := range tables {
 		pairs += len(t.Groups) - 1
 	}
-	if len(conditions) > MaxConditions {
-		return nil, fmt.Errorf("%d conditions of --fail-on: use at most %d", len(conditions), MaxConditions)
+	if len(conditions) > maxConditions {
+		return nil, fmt.Errorf("%d conditions of --fail-on: use at most %d", len(conditions), maxConditions)
 	}
 	var failures []Failure
 	var problems []error

@@ -184,7 +184,7 @@ func pick(list []Metric, wanted string) (Metric, error) {
 
 // conditions notes conditions of the machine that differ within the history.
 func (h *History) conditions(groups []*Group) {
-	for _, d := range Differences(groups) {
+	for _, d := range differences(groups) {
 		if !d.Identity || !d.Machine {
 			continue
 		}

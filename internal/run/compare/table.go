@@ -116,7 +116,7 @@ func Compare(s Set, o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{Title: s.Title(), Point: s.Point, Per: o.PerOp, Baseline: base, Differences: Differences(s.Groups), detectable: map[[3]float64]float64{}}
+	t := &Table{Title: s.Title(), Point: s.Point, Per: o.PerOp, Baseline: base, Differences: differences(s.Groups), detectable: map[[3]float64]float64{}}
 	t.Phase = phaseOf(s.Groups, o.Phase)
 	all := make([]sample, len(s.Groups))
 	for i, g := range s.Groups {
@@ -250,8 +250,8 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 	switch {
 	case len(s.repeats) == 0:
 		return s, fmt.Errorf("group %s has no finished repetition with the phase %q", g.Name, phase)
-	case len(s.repeats) > MaxObservations:
-		return s, fmt.Errorf("group %s has %d repetitions: compare at most %d", g.Name, len(s.repeats), MaxObservations)
+	case len(s.repeats) > maxObservations:
+		return s, fmt.Errorf("group %s has %d repetitions: compare at most %d", g.Name, len(s.repeats), maxObservations)
 	}
 	return s, nil
 }

@@ -131,7 +131,7 @@ func (t *Table) tooFew(outcomes, others int) {
 // needed returns the number of repetitions of each group with which so many tests can show a change.
 func needed(tests int) int {
 	n := 4
-	for n < MaxObservations && stat.LeastP(n, n)*float64(tests) > Alpha {
+	for n < maxObservations && stat.LeastP(n, n)*float64(tests) > Alpha {
 		n++
 	}
 	return n

@@ -132,9 +132,9 @@ func isHash(s string) bool {
 
 // The states of a working directory.
 const (
-	Clean    = "clean"
-	Modified = "modified"
-	Unknown  = "unknown"
+	clean    = "clean"
+	modified = "modified"
+	unknown  = "unknown"
 )
 
 // gitLimit is the time that git may take.
@@ -157,10 +157,10 @@ func gitState(ctx context.Context, dir string) string {
 	cmd.WaitDelay = time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return Unknown
+		return unknown
 	}
 	if err := cmd.Start(); err != nil {
-		return Unknown
+		return unknown
 	}
 	n, err := io.ReadFull(out, make([]byte, 1))
 	if n > 0 {
@@ -169,9 +169,9 @@ func gitState(ctx context.Context, dir string) string {
 	failed := cmd.Wait()
 	switch {
 	case n > 0:
-		return Modified
+		return modified
 	case failed != nil, !errors.Is(err, io.EOF):
-		return Unknown
+		return unknown
 	}
-	return Clean
+	return clean
 }

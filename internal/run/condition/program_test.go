@@ -163,7 +163,7 @@ func TestGit(t *testing.T) {
 			t.Errorf("%s: %v, want %s", what, got, want)
 		}
 	}
-	state("no repository", dir, Unknown)
+	state("no repository", dir, unknown)
 	if got := of(dir); len(got) != 0 {
 		t.Errorf("a directory without a repository has %v", got)
 	}
@@ -186,16 +186,16 @@ func TestGit(t *testing.T) {
 	run(t, dir, "commit", "-q", "-m", "1")
 	same("a loose reference", dir)
 	same("a directory below", filepath.Dir(file))
-	state("after a commit", dir, Clean)
+	state("after a commit", dir, clean)
 	write("22")
-	state("after a change", dir, Modified)
+	state("after a change", dir, modified)
 	run(t, dir, "commit", "-q", "-a", "-m", "2")
 	run(t, dir, "pack-refs", "--all")
 	same("packed references", dir)
 	tree := filepath.Join(t.TempDir(), "tree")
 	run(t, dir, "worktree", "add", "-q", "-b", "feature/x", tree)
 	same("a worktree", tree)
-	state("a worktree", tree, Clean)
+	state("a worktree", tree, clean)
 	run(t, dir, "checkout", "-q", "--detach", "HEAD~1")
 	same("no branch", dir)
 	for name, content := range map[string]string{".git/HEAD": "ref: refs/../../secret\n", "secret": strings.Repeat("a", 40) + "\n"} {
@@ -219,7 +219,7 @@ func TestGitStartsNoMonitor(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, dir, "config", "core.fsmonitor", program)
-	if got := gitState(t.Context(), dir); got != Clean {
+	if got := gitState(t.Context(), dir); got != clean {
 		t.Errorf("the state is %s", got)
 	}
 	if _, err := os.Stat(mark); err == nil {

@@ -91,8 +91,8 @@ func number(panels []dashboard.PanelOrRowPanel) {
 	}
 }
 
-// ErrNoPanel reports that no panel has the ID.
-var ErrNoPanel = errors.New("no such panel")
+// errNoPanel reports that no panel has the ID.
+var errNoPanel = errors.New("no such panel")
 
 // GrafanaPanel renders a panel as JSON of one Grafana panel. Its queries use the variables of the dashboards that
 // [Grafana] renders.
@@ -110,7 +110,7 @@ func GrafanaPanel(id string) ([]byte, error) {
 			}
 		}
 	}
-	return nil, ErrNoPanel
+	return nil, errNoPanel
 }
 
 func renderPanel(p Panel, span uint32) ([]byte, error) {

@@ -14,7 +14,7 @@ func Serve() http.Handler {
 		id := r.PathValue("id")
 		rendered, err := GrafanaPanel(id)
 		switch {
-		case errors.Is(err, ErrNoPanel):
+		case errors.Is(err, errNoPanel):
 			http.Error(w, fmt.Sprintf("There is no panel %.40q.", id), http.StatusNotFound)
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -18,9 +18,9 @@ import (
 
 // Values of [AccessLog.Requests].
 const (
-	LogNone    = "none"
-	LogQueries = "queries" // requests below /api/
-	LogAll     = "all"
+	logNone    = "none"
+	logQueries = "queries" // requests below /api/
+	logAll     = "all"
 )
 
 // AccessLog configures the log of requests.
@@ -53,12 +53,12 @@ func newAccessLog(o AccessLog) *accessLog {
 
 // accessLogged logs the requests for a handler, which writes into memory.
 func (s *Server) accessLogged(next http.Handler) http.Handler {
-	if s.opts.AccessLog.Requests == LogNone || s.opts.AccessLog.Requests == "" {
+	if s.opts.AccessLog.Requests == logNone || s.opts.AccessLog.Requests == "" {
 		return next
 	}
 	l := newAccessLog(s.opts.AccessLog)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if l.requests == LogQueries && !strings.HasPrefix(r.URL.Path, "/api/") {
+		if l.requests == logQueries && !strings.HasPrefix(r.URL.Path, "/api/") {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -14,7 +14,7 @@ import (
 func TestAccessLogIsBounded(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	l := newAccessLog(AccessLog{Requests: LogAll, To: &out})
+	l := newAccessLog(AccessLog{Requests: logAll, To: &out})
 	l.now = func() time.Time { return now }
 	r := httptest.NewRequest("GET", "/api/v1/query?limit="+strings.Repeat("2", maxLogged)+"&query="+strings.Repeat("1", 2*maxLogged), nil)
 	for range maxPerSecond + 100 {

@@ -45,7 +45,7 @@ func TestWhoIsProven(t *testing.T) {
 		{"both", tlsOnly + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: cert.pem\n" + users, "alice true"},
 	} {
 		var logged bytes.Buffer
-		o := Options{Control: who, AccessLog: AccessLog{Requests: LogQueries, To: &logged}}
+		o := Options{Control: who, AccessLog: AccessLog{Requests: logQueries, To: &logged}}
 		if tt.config != "" {
 			o.WebConfig = webConfig(t, dir, tt.config)
 		}

@@ -29,11 +29,11 @@ type Socket struct {
 	Group string      // name or number of its group; empty for that of the process
 }
 
-// UnprotectedError is returned for an address that others reach, without authentication.
-type UnprotectedError struct{ Addr string }
+// unprotectedError is returned for an address that others reach, without authentication.
+type unprotectedError struct{ Addr string }
 
 // Error implements error.
-func (e *UnprotectedError) Error() string {
+func (e *unprotectedError) Error() string {
 	return fmt.Sprintf("listening on %s: everyone who reaches this address could read what this machine runs, without a password\n"+
 		"Require passwords or client certificates with --web.config-file (docs/user/access.md has an example), listen on\n"+
 		"127.0.0.1 or unix:PATH only, or add --web.insecure if something else decides who reaches it", e.Addr)
@@ -55,7 +55,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !s.config.start.authenticates() && !s.opts.Insecure {
 		_ = l.Close()
-		return nil, &UnprotectedError{s.opts.Listen}
+		return nil, &unprotectedError{s.opts.Listen}
 	}
 	return l, nil
 }

@@ -314,7 +314,7 @@ func TestPortTaken(t *testing.T) {
 func TestAddressesOfOthersNeedAuthentication(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
 		err := New(Options{Listen: addr, Log: slog.New(slog.DiscardHandler)}).Init(t.Context())
-		var unprotected *UnprotectedError
+		var unprotected *unprotectedError
 		if !errors.As(err, &unprotected) || !strings.Contains(err.Error(), "--web.config-file") || !strings.Contains(err.Error(), "--web.insecure") {
 			t.Errorf("%s: Init() = %v, want an UnprotectedError that says what to do", addr, err)
 		}

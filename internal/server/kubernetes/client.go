@@ -39,8 +39,8 @@ const (
 	answerWithin = 30 * time.Second
 )
 
-// ErrOutside reports that the process does not run in a pod.
-var ErrOutside = errors.New("this process is not in a pod of Kubernetes: KUBERNETES_SERVICE_HOST and _PORT are not set")
+// errOutside reports that the process does not run in a pod.
+var errOutside = errors.New("this process is not in a pod of Kubernetes: KUBERNETES_SERVICE_HOST and _PORT are not set")
 
 // Client asks the API server with the token of the pod's service account. The token is read for each request, because
 // Kubernetes replaces it.
@@ -51,11 +51,11 @@ type Client struct {
 }
 
 // Connect returns the client of a pod, as [inCluster] does. Credentials that cannot be read are read again until they can or
-// ctx ends, and then it returns nil. Failed is told why. Outside a pod it returns [ErrOutside] at once.
+// ctx ends, and then it returns nil. Failed is told why. Outside a pod it returns errOutside at once.
 func Connect(ctx context.Context, getenv func(string) string, dir string, failed func(error)) (*Client, error) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		client, err := inCluster(getenv, dir)
-		if err == nil || errors.Is(err, ErrOutside) {
+		if err == nil || errors.Is(err, errOutside) {
 			return client, err
 		}
 		failed(err)
@@ -71,7 +71,7 @@ func Connect(ctx context.Context, getenv func(string) string, dir string, failed
 func inCluster(getenv func(string) string, dir string) (*Client, error) {
 	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, ErrOutside
+		return nil, errOutside
 	}
 	authorities, err := inputfile.Read(filepath.Join(dir, "ca.crt"), maxSecret)
 	if err != nil {

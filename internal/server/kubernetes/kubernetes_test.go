@@ -256,7 +256,7 @@ func TestLargeObjects(t *testing.T) {
 }
 
 func TestOutsideOfACluster(t *testing.T) {
-	if _, err := inCluster(func(string) string { return "" }, t.TempDir()); !errors.Is(err, ErrOutside) {
+	if _, err := inCluster(func(string) string { return "" }, t.TempDir()); !errors.Is(err, errOutside) {
 		t.Errorf("%v", err)
 	}
 	if _, err := inCluster(func(string) string { return "1" }, t.TempDir()); err == nil || !strings.Contains(err.Error(), "automountServiceAccountToken") {

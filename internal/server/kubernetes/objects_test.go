@@ -56,7 +56,7 @@ func TestConnectWaitsForCredentials(t *testing.T) {
 	if c == nil || err != nil || tried != 1 {
 		t.Errorf("%v, %v, after %d failures", c, err, tried)
 	}
-	if _, err := Connect(t.Context(), func(string) string { return "" }, dir, func(error) {}); !errors.Is(err, ErrOutside) {
+	if _, err := Connect(t.Context(), func(string) string { return "" }, dir, func(error) {}); !errors.Is(err, errOutside) {
 		t.Errorf("outside a pod: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ const damagedDir = "damaged"
 func setDamagedAside(dir string, log *slog.Logger) (int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return 0, &OpenError{Dir: dir, Err: err}
+		return 0, &openError{Dir: dir, Err: err}
 	}
 	n := 0
 	for _, e := range entries {
@@ -48,7 +48,7 @@ func setDamagedAside(dir string, log *slog.Logger) (int, error) {
 		}
 		aside, err := setAside(dir, e.Name())
 		if err != nil {
-			return n, &OpenError{Dir: dir, Err: fmt.Errorf("moving the damaged block %s aside: %w", e.Name(), err)}
+			return n, &openError{Dir: dir, Err: fmt.Errorf("moving the damaged block %s aside: %w", e.Name(), err)}
 		}
 		n++
 		logSetAside(log, e.Name(), aside, reason)

@@ -249,7 +249,7 @@ func TestHopelessDatabase(t *testing.T) {
 	}
 	var log logtest.Log
 	err := New(options(dir, &log)).Init(t.Context())
-	var open *OpenError
+	var open *openError
 	if !errors.As(err, &open) || !strings.Contains(err.Error(), "mv "+dir+"/tsdb "+dir+"/tsdb.bad") {
 		t.Fatalf("Init() = %v, want an OpenError that says what to move away", err)
 	}

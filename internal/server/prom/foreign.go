@@ -30,11 +30,11 @@ var stateFiles = []string{"alerts.json", "findings.json", "findings-history.json
 // stateForms are added to the name of a state file: while it is written, when it cannot be read, and for its journal.
 var stateForms = []string{"", ".new", ".bad", ".journal"}
 
-// ForeignDirError reports that a directory holds files, and none of them is of teescope.
-type ForeignDirError struct{ Dir, Holds string }
+// foreignDirError reports that a directory holds files, and none of them is of teescope.
+type foreignDirError struct{ Dir, Holds string }
 
 // Error implements error.
-func (e *ForeignDirError) Error() string {
+func (e *foreignDirError) Error() string {
 	return fmt.Sprintf("%s is not a data directory of teescope: it holds %s; choose an empty directory or a new one", e.Dir, e.Holds)
 }
 
@@ -77,5 +77,5 @@ func refuseForeign(dir string) error {
 	if holds == "" {
 		return nil
 	}
-	return &ForeignDirError{Dir: dir, Holds: holds}
+	return &foreignDirError{Dir: dir, Holds: holds}
 }

@@ -54,7 +54,7 @@ func TestForeignDirectories(t *testing.T) {
 		dir := t.TempDir()
 		files(t, dir, tt.holds...)
 		err := refuseForeign(dir)
-		var foreign *ForeignDirError
+		var foreign *foreignDirError
 		if tt.names == "" && err != nil || tt.names != "" && (!errors.As(err, &foreign) || foreign.Dir != dir || foreign.Holds != tt.names) {
 			t.Errorf("%v: %v, want a refusal that names %q", tt.holds, err, tt.names)
 		}

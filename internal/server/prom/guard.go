@@ -80,7 +80,7 @@ type quietRefusals struct{ slog.Handler }
 func (q quietRefusals) Handle(ctx context.Context, r slog.Record) error {
 	refused := false
 	r.Attrs(func(a slog.Attr) bool {
-		var unstored *NotStoredError
+		var unstored *notStoredError
 		err, ok := a.Value.Any().(error)
 		refused = refused || ok && errors.As(err, &unstored)
 		return true

@@ -36,16 +36,16 @@ type StorageState struct {
 	Lost     int               // damaged chunks in blocks that are not aside
 }
 
-// NotStoredError reports why samples are not stored.
-type NotStoredError struct{ Err error }
+// notStoredError reports why samples are not stored.
+type notStoredError struct{ Err error }
 
 // Error implements error.
-func (e *NotStoredError) Error() string {
+func (e *notStoredError) Error() string {
 	return fmt.Sprintf("samples are not stored: %v; %s", e.Err, remedy(e.Err))
 }
 
 // Unwrap returns the cause.
-func (e *NotStoredError) Unwrap() error { return e.Err }
+func (e *notStoredError) Unwrap() error { return e.Err }
 
 // health holds the state of the storage.
 //
@@ -93,7 +93,7 @@ func (h *health) err() error {
 	if h.sealed == nil {
 		return nil
 	}
-	return &NotStoredError{h.sealed}
+	return &notStoredError{h.sealed}
 }
 
 // setAside counts blocks that were moved aside.
@@ -211,7 +211,7 @@ func (h *health) state() StorageState {
 	s := StorageState{Failures: maps.Clone(h.failures), Refused: h.refused, Damaged: h.damaged, Lost: h.lost, Free: -1}
 	switch {
 	case h.sealed != nil:
-		s.Err, s.Since = &NotStoredError{h.sealed}, h.since
+		s.Err, s.Since = &notStoredError{h.sealed}, h.since
 	case h.background != nil && time.Since(h.failedAt) < backgroundMemory:
 		s.Err, s.Since = h.background, h.since
 	default:

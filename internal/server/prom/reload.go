@@ -52,7 +52,7 @@ func (r *Reloader) Run(ctx context.Context) error {
 			continue
 		}
 		known = now
-		if err := r.ruler.Reload(); err != nil {
+		if err := r.ruler.reload(); err != nil {
 			logProblems(r.log, err)
 			continue
 		}

@@ -195,9 +195,9 @@ func (r *ruler) stop() {
 	}
 }
 
-// Reload reads the files again. The previous rules stay in effect when a file is invalid. The error, a
+// reload reads the files again. The previous rules stay in effect when a file is invalid. The error, a
 // *[rulefile.Error], names the position.
-func (r *ruler) Reload() error {
+func (r *ruler) reload() error {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	if err := r.load(); err != nil {

@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// UnsafeDirError reports that root must not use a data directory, because another user could make it write elsewhere.
-type UnsafeDirError struct{ Dir, Path, Reason, Remedy string }
+// unsafeDirError reports that root must not use a data directory, because another user could make it write elsewhere.
+type unsafeDirError struct{ Dir, Path, Reason, Remedy string }
 
 // Error implements error.
-func (e *UnsafeDirError) Error() string {
+func (e *unsafeDirError) Error() string {
 	return fmt.Sprintf("data directory %s: %s %s; %s", e.Dir, e.Path, e.Reason, e.Remedy)
 }
 
@@ -152,5 +152,5 @@ func (c dirChecker) within() error {
 }
 
 func (c dirChecker) unsafe(path, reason, remedy string) error {
-	return &UnsafeDirError{Dir: c.dir, Path: path, Reason: reason, Remedy: remedy}
+	return &unsafeDirError{Dir: c.dir, Path: path, Reason: reason, Remedy: remedy}
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// OpenError reports that the database or its disk is damaged beyond repair.
-type OpenError struct {
+// openError reports that the database or its disk is damaged beyond repair.
+type openError struct {
 	Dir string
 	Err error
 }
 
 // Error implements error.
-func (e *OpenError) Error() string {
+func (e *openError) Error() string {
 	if errors.Is(e.Err, unix.ENOSPC) || errors.Is(e.Err, unix.EDQUOT) {
 		return fmt.Sprintf("opening the database in %s: %v; free some space there or choose another directory with --data-dir", e.Dir, e.Err)
 	}
@@ -34,7 +34,7 @@ func (e *OpenError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *OpenError) Unwrap() error { return e.Err }
+func (e *openError) Unwrap() error { return e.Err }
 
 // dbOptions returns Prometheus' defaults with the following changes.
 func dbOptions(opts Options) *tsdb.Options {
@@ -71,7 +71,7 @@ func openDB(dir string, opts Options, metrics *registrations, stats *tsdb.DBStat
 	o.BlockQuerierFunc, o.NewCompactorFunc = damages.querier, damages.compactor
 	db, err := tsdb.Open(dir, quietlog.New(opts.Log, "tsdb"), metrics, o, stats)
 	if err != nil {
-		return nil, &OpenError{Dir: dir, Err: err}
+		return nil, &openError{Dir: dir, Err: err}
 	}
 	opened.Store(db)
 	warnOfRepairs(opts.Log, opts.Registry, dir)

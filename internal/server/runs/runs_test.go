@@ -215,20 +215,20 @@ func TestWhatIsRefused(t *testing.T) {
 
 // The number and the bytes of runs are limited. A change that could not be written has no effect.
 func TestAStoreIsBounded(t *testing.T) {
-	s, err := Open(filepath.Join(t.TempDir(), "none", "runs"))
+	s, err := open(filepath.Join(t.TempDir(), "none", "runs"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := file(t, 1)
-	if _, err := s.Add(good, "a", "", time.Now()); !errors.Is(err, ErrNotStored) || len(s.all) != 0 || s.bytes != 0 {
+	if _, err := s.Add(good, "a", "", time.Now()); !errors.Is(err, errNotStored) || len(s.all) != 0 || s.bytes != 0 {
 		t.Errorf("%v, %d runs", err, len(s.all))
 	}
 	s.dir, s.bytes = t.TempDir(), maxTotal-int64(len(good))+1
-	if _, err := s.Add(good, "a", "", time.Now()); !errors.Is(err, ErrFull) {
+	if _, err := s.Add(good, "a", "", time.Now()); !errors.Is(err, errFull) {
 		t.Errorf("a byte too many: %v", err)
 	}
 	s.bytes, s.all = 0, make([]Summary, maxRuns)
-	if _, err := s.Add(good, "a", "", time.Now()); !errors.Is(err, ErrFull) {
+	if _, err := s.Add(good, "a", "", time.Now()); !errors.Is(err, errFull) {
 		t.Errorf("a run too many: %v", err)
 	}
 	if entries, err := os.ReadDir(s.dir); len(entries) != 0 || err != nil {
@@ -239,7 +239,7 @@ func TestAStoreIsBounded(t *testing.T) {
 // What a kill or somebody has left in the directory is removed or left out, and the other runs are there.
 func TestADamagedDirectory(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir)
+	s, err := open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestADamagedDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err = Open(dir)
+	s, err = open(dir)
 	if got, unread := s.List(); err == nil || unread != nil || len(got) != 1 || got[0].ID != kept.ID {
 		t.Errorf("%v, %v, %+v", err, unread, got)
 	}

@@ -50,7 +50,7 @@ type Options struct {
 type Service struct {
 	opts    Options
 	routes  *http.ServeMux
-	store   *Store
+	store   *store
 	reading chan struct{} // a semaphore of one: requests that hold the values of a run
 
 	mu      sync.Mutex
@@ -73,7 +73,7 @@ func (s *Service) Name() string { return "runs" }
 
 // Init reads which runs are kept. A directory that cannot be read does not stop the program.
 func (s *Service) Init(context.Context) (err error) {
-	if s.store, err = Open(s.opts.Dir); err != nil {
+	if s.store, err = open(s.opts.Dir); err != nil {
 		s.opts.Log.Error("reading the kept runs failed", "err", err)
 	}
 	return nil
@@ -201,11 +201,11 @@ func nameOf(one Summary) string { return filepath.Join(one.ID, one.Name) }
 // refuse answers why a run is not shown or has not changed.
 func refuse(w http.ResponseWriter, err error) {
 	switch {
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
-	case errors.Is(err, ErrFull):
+	case errors.Is(err, errFull):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
-	case errors.Is(err, ErrNotStored), errors.Is(err, ErrUnread):
+	case errors.Is(err, errNotStored), errors.Is(err, errUnread):
 		jsonapi.Refuse(w, http.StatusInternalServerError, jsonapi.Internal, err)
 	default:
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)

@@ -25,7 +25,7 @@ import (
 	"github.com/teescope/teescope/internal/run"
 )
 
-// Bounds of a [Store].
+// Bounds of a store.
 const (
 	MaxFile  = 8 << 20   // bytes of a run file
 	maxRuns  = 500       // in the list
@@ -37,18 +37,18 @@ const (
 var within = run.Limits{File: MaxFile, Line: 4 << 20, Text: 8 << 20, All: 128 << 20, Samples: 2_000_000}
 
 var (
-	// ErrUnknown is the error for an ID that no run has.
-	ErrUnknown = errors.New("there is no run with this ID")
-	// ErrFull is the error when there is no room for a run.
-	ErrFull = fmt.Errorf("there is room for %d runs and %d MiB: delete those that are no longer needed", maxRuns, maxTotal>>20)
-	// ErrNotStored is the error of a change that could not be written. It has no effect.
-	ErrNotStored = errors.New("the run could not be written")
-	// ErrUnread is the error while it is not known which runs are kept.
-	ErrUnread = errors.New("reading the kept runs")
+	// errUnknown is the error for an ID that no run has.
+	errUnknown = errors.New("there is no run with this ID")
+	// errFull is the error when there is no room for a run.
+	errFull = fmt.Errorf("there is room for %d runs and %d MiB: delete those that are no longer needed", maxRuns, maxTotal>>20)
+	// errNotStored is the error of a change that could not be written. It has no effect.
+	errNotStored = errors.New("the run could not be written")
+	// errUnread is the error while it is not known which runs are kept.
+	errUnread = errors.New("reading the kept runs")
 )
 
-// Store keeps run files in a directory, each with a file that describes it. Its methods are safe for concurrent use.
-type Store struct {
+// store keeps run files in a directory, each with a file that describes it. Its methods are safe for concurrent use.
+type store struct {
 	dir string
 
 	mu     sync.Mutex
@@ -66,16 +66,16 @@ const (
 // isID matches the form of an ID.
 var isID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// Open reads which runs a directory has. It need not exist: the first run creates it. A file that is left of a change that
+// open reads which runs a directory has. It need not exist: the first run creates it. A file that is left of a change that
 // was cut off is removed. The store can be used even if there is an error: a run that cannot be read is not in the list. A
 // directory that cannot be read is read again later, and until then each method fails.
-func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir}
+func open(dir string) (*store, error) {
+	s := &store{dir: dir}
 	return s, s.load()
 }
 
 // again reads the directory again if it could not be read. The caller holds the lock.
-func (s *Store) again() error {
+func (s *store) again() error {
 	if !s.unread {
 		return nil
 	}
@@ -85,10 +85,10 @@ func (s *Store) again() error {
 	return nil // what is wrong with single runs was logged, or is as it would be after a start
 }
 
-func (s *Store) load() error {
+func (s *store) load() error {
 	entries, err := os.ReadDir(s.dir)
 	if s.unread = err != nil && !errors.Is(err, fs.ErrNotExist); s.unread {
-		return fmt.Errorf("%w: %w", ErrUnread, err)
+		return fmt.Errorf("%w: %w", errUnread, err)
 	}
 	var failed []error
 	for _, e := range entries {
@@ -106,7 +106,7 @@ func (s *Store) load() error {
 }
 
 // describe reads the description of a run, and the size of its file.
-func (s *Store) describe(id string) (one Summary, err error) {
+func (s *store) describe(id string) (one Summary, err error) {
 	data, err := inputfile.ReadOwn(s.path(id, indexEnding), maxIndex)
 	if err != nil {
 		return one, err
@@ -126,7 +126,7 @@ func (s *Store) describe(id string) (one Summary, err error) {
 }
 
 // sweep removes run files without a description, and descriptions that were not finished: their pushing or deletion was cut off.
-func (s *Store) sweep(entries []fs.DirEntry) error {
+func (s *store) sweep(entries []fs.DirEntry) error {
 	var failed []error
 	for _, e := range entries {
 		id, _, _ := strings.Cut(e.Name(), ".")
@@ -140,14 +140,14 @@ func (s *Store) sweep(entries []fs.DirEntry) error {
 	return errors.Join(failed...)
 }
 
-func (s *Store) path(id, ending string) string { return filepath.Join(s.dir, id+ending) }
+func (s *store) path(id, ending string) string { return filepath.Join(s.dir, id+ending) }
 
-func (s *Store) sort() {
+func (s *store) sort() {
 	slices.SortStableFunc(s.all, func(a, b Summary) int { return cmp.Or(b.PushedAt.Compare(a.PushedAt), cmp.Compare(a.ID, b.ID)) })
 }
 
 // List returns all runs, the one that was pushed last first.
-func (s *Store) List() ([]Summary, error) {
+func (s *store) List() ([]Summary, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.again(); err != nil {
@@ -156,8 +156,8 @@ func (s *Store) List() ([]Summary, error) {
 	return slices.Clone(s.all), nil
 }
 
-// Get returns the description of a run, or [ErrUnknown].
-func (s *Store) Get(id string) (Summary, error) {
+// Get returns the description of a run, or errUnknown.
+func (s *store) Get(id string) (Summary, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.again(); err != nil {
@@ -166,15 +166,15 @@ func (s *Store) Get(id string) (Summary, error) {
 	if i := s.find(id); i >= 0 {
 		return s.all[i], nil
 	}
-	return Summary{}, ErrUnknown
+	return Summary{}, errUnknown
 }
 
-func (s *Store) find(id string) int {
+func (s *store) find(id string) int {
 	return slices.IndexFunc(s.all, func(one Summary) bool { return one.ID == id })
 }
 
 // File returns the content of a run file.
-func (s *Store) File(id string) ([]byte, error) {
+func (s *store) File(id string) ([]byte, error) {
 	if _, err := s.Get(id); err != nil {
 		return nil, err
 	}
@@ -197,10 +197,10 @@ func check(data []byte) (*run.Run, error) {
 }
 
 // Add keeps a run file. One that is kept already is returned as it is.
-func (s *Store) Add(data []byte, name, by string, now time.Time) (Summary, error) {
+func (s *store) Add(data []byte, name, by string, now time.Time) (Summary, error) {
 	sum := sha256.Sum256(data)
 	id := hex.EncodeToString(sum[:8])
-	if one, err := s.Get(id); !errors.Is(err, ErrUnknown) {
+	if one, err := s.Get(id); !errors.Is(err, errUnknown) {
 		return one, err
 	}
 	r, err := check(data)
@@ -215,10 +215,10 @@ func (s *Store) Add(data []byte, name, by string, now time.Time) (Summary, error
 		return s.all[i], nil
 	}
 	if len(s.all) >= maxRuns || s.bytes+one.Size > maxTotal {
-		return Summary{}, ErrFull
+		return Summary{}, errFull
 	}
 	if err := s.write(one, data); err != nil {
-		return Summary{}, fmt.Errorf("%w: %w", ErrNotStored, err)
+		return Summary{}, fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	s.all, s.bytes = append(s.all, one), s.bytes+one.Size
 	s.sort()
@@ -226,7 +226,7 @@ func (s *Store) Add(data []byte, name, by string, now time.Time) (Summary, error
 }
 
 // write writes the file, and then the description, with which the run is kept.
-func (s *Store) write(one Summary, data []byte) error {
+func (s *store) write(one Summary, data []byte) error {
 	index, err := json.Marshal(one)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (s *Store) write(one Summary, data []byte) error {
 }
 
 // Delete removes a run.
-func (s *Store) Delete(id string) error {
+func (s *store) Delete(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.again(); err != nil {
@@ -252,15 +252,15 @@ func (s *Store) Delete(id string) error {
 	}
 	i := s.find(id)
 	if i < 0 {
-		return ErrUnknown
+		return errUnknown
 	}
 	if err := os.Remove(s.path(id, indexEnding)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrNotStored, err)
+		return fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	s.bytes -= s.all[i].Size
 	s.all = slices.Delete(s.all, i, i+1)
 	if err := os.Remove(s.path(id, fileEnding)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrNotStored, err)
+		return fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	return nil
 }

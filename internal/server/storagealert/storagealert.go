@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// AlertName is the name of the alert.
-	AlertName = "TeescopeStorageFailing"
+	// alertName is the name of the alert.
+	alertName = "TeescopeStorageFailing"
 	// source names this package as a source of alerts in the hub.
 	source = "storage"
 	// every is how often the state is read.
@@ -90,7 +90,7 @@ func (r *Reporter) alerts(s prom.StorageState) []notify.Alert {
 		return nil
 	}
 	return []notify.Alert{{
-		Labels: map[string]string{"alertname": AlertName, "severity": "critical", "instance": r.opts.Instance},
+		Labels: map[string]string{"alertname": alertName, "severity": "critical", "instance": r.opts.Instance},
 		Annotations: map[string]string{
 			"summary":     fmt.Sprintf("%s: the database cannot be written", r.opts.Instance),
 			"description": fmt.Sprintf("%v. Until then nothing new is measured, no other alert can begin, and none ends.", s.Err),

@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// Usual is the frequency at which samples cost almost nothing, in samples per second and CPU.
-	Usual = 19
-	// Demanded is the frequency while someone asks for more.
-	Demanded = 99
-	// Length is the time that a profile covers, unless the frequency changes.
-	Length = time.Minute
+	// usual is the frequency at which samples cost almost nothing, in samples per second and CPU.
+	usual = 19
+	// demanded is the frequency while someone asks for more.
+	demanded = 99
+	// length is the time that a profile covers, unless the frequency changes.
+	length = time.Minute
 	// slow and fast are the times between two readings of the samples, at Usual and at Demanded. A process that ends sooner
 	// has no names.
 	slow, fast = 500 * time.Millisecond, 100 * time.Millisecond
@@ -91,7 +91,7 @@ func (p *Profiler) Init(context.Context) error {
 		p.lacks = errOff
 		return nil
 	}
-	sampler, err := profiling.Open(profiling.Options{Frequency: Usual, Unwind: true, Rows: rows, Sys: p.opts.Sys})
+	sampler, err := profiling.Open(profiling.Options{Frequency: usual, Unwind: true, Rows: rows, Sys: p.opts.Sys})
 	if err != nil {
 		p.lacks = err
 		p.opts.Log.Warn("no profiles", "err", err)
@@ -106,7 +106,7 @@ func (p *Profiler) Init(context.Context) error {
 		p.tables = unwind.New(sampler, p.table)
 	}
 	p.about.Event, _ = sampler.Event()
-	p.hertz = Usual
+	p.hertz = usual
 	if !p.opts.Always {
 		if err := p.setFrequency(0); err != nil {
 			p.lacks = err
@@ -152,9 +152,9 @@ func (p *Profiler) Spent() time.Duration {
 func (p *Profiler) wanted() int {
 	switch {
 	case p.demanded.Load():
-		return Demanded
+		return demanded
 	case p.opts.Always:
-		return Usual
+		return usual
 	}
 	return 0
 }
@@ -198,10 +198,10 @@ func (p *Profiler) profile(ctx context.Context) {
 	p.about.Frequency, p.about.Weight, p.about.Unwound, p.about.Began = hertz, 1, p.tables != nil, time.Now()
 	p.say("changing the frequency of samples", p.setFrequency(hertz))
 	every := slow
-	if hertz == Demanded {
+	if hertz == demanded {
 		every = fast
 	}
-	ticker, over := time.NewTicker(every), time.After(Length)
+	ticker, over := time.NewTicker(every), time.After(length)
 	defer ticker.Stop()
 	for going := true; going; {
 		select {

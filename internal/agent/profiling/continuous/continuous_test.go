@@ -18,7 +18,7 @@ func TestEachProfileIsFetchedOnce(t *testing.T) {
 	next := func(after string) (body, name string, status int) {
 		w := httptest.NewRecorder()
 		p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/profiles/next?after="+after, nil))
-		return w.Body.String(), w.Header().Get(Header), w.Code
+		return w.Body.String(), w.Header().Get(header), w.Code
 	}
 	if _, _, status := next(""); status != http.StatusNoContent {
 		t.Errorf("the status without a profile is %d", status)
@@ -65,7 +65,7 @@ func TestDemandedSamplesAreForAWhile(t *testing.T) {
 	for _, tt := range []struct {
 		always, demanded bool
 		want             int
-	}{{false, false, 0}, {true, false, Usual}, {false, true, Demanded}, {true, true, Demanded}} {
+	}{{false, false, 0}, {true, false, usual}, {false, true, demanded}, {true, true, demanded}} {
 		p := New(Options{Always: tt.always, OnDemand: true})
 		p.Demand(tt.demanded)
 		if got := p.wanted(); got != tt.want || len(p.changed) != map[bool]int{true: 1}[tt.demanded] {

@@ -16,8 +16,8 @@ const (
 	maxBytes   = 8 << 20
 )
 
-// Header names the profile of an answer: what to ask for the next one with.
-const Header = "Teescope-Profile"
+// header names the profile of an answer: what to ask for the next one with.
+const header = "Teescope-Profile"
 
 // waiting is a profile.
 type waiting struct {
@@ -79,6 +79,6 @@ func (p *Profiler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set(Header, name)
+	w.Header().Set(header, name)
 	_, _ = w.Write(data) // fails only when the client has gone
 }

@@ -123,7 +123,7 @@ func TestWaitsHaveTimesAndReasons(t *testing.T) {
 		if n := sum(got.profile, 0, "schedule") + sum(got.profile, 0, "__schedule"); n > 0 {
 			t.Errorf("%d stacks begin in the scheduler", n)
 		}
-		t.Log(c.line, samples, time, got.figures.Notes())
+		t.Log(c.line, samples, time, got.figures.notes())
 	}
 }
 
@@ -194,7 +194,7 @@ func TestStacksWithoutFramePointersAreComplete(t *testing.T) {
 			t.Errorf("%d complete stacks begin with %q, want %d", n, c.names, c.want)
 		}
 	}
-	t.Log(got.figures.Notes())
+	t.Log(got.figures.notes())
 }
 
 // TestFewStacksOfCPPAreTruncated records a program of C++ without frame pointers, whose functions are templates of the library
@@ -220,7 +220,7 @@ func TestFewStacksOfCPPAreTruncated(t *testing.T) {
 		if f.User < 300 {
 			t.Errorf("only %d stacks", f.User)
 		}
-		t.Log(unwinds, f.Notes())
+		t.Log(unwinds, f.notes())
 	}
 	// What was sampled until the process was known has no tables.
 	if truncated[true] > 0.2 || truncated[true] > truncated[false]/2 {

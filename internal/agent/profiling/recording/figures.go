@@ -116,8 +116,8 @@ func percent(part, whole uint64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
-// Notes returns sentences for the reader of the profile. The unresolved share is always the first but one.
-func (f Figures) Notes() []string {
+// notes returns sentences for the reader of the profile. The unresolved share is always the first but one.
+func (f Figures) notes() []string {
 	stacks := "stacks by frame pointers"
 	if f.about.Unwound {
 		stacks = "stacks by .eh_frame and frame pointers"

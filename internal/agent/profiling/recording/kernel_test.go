@@ -266,7 +266,7 @@ func TestSharesAreThoseThatTheProgramMeasures(t *testing.T) {
 			if f.Samples < 600 || f.Unresolved > f.Samples/20 || broken > f.User/20 || f.Dropped+f.Lost+f.Stackless > 0 {
 				t.Errorf("figures %+v", f)
 			}
-			t.Log(f.Notes())
+			t.Log(f.notes())
 			id := buildID(t, program)
 			mapped := false
 			for _, m := range got.profile.Mapping {
@@ -360,7 +360,7 @@ func TestKernelStacks(t *testing.T) {
 			kernel = is
 		}
 	}
-	t.Log(reads, got.figures.Notes())
+	t.Log(reads, got.figures.notes())
 }
 
 // TestSharesAreThoseOfPerf has perf sample the same process at the same time.

@@ -70,7 +70,7 @@ func (r *Recording) Profile(about About) (*pprof.Profile, Figures) {
 		b.sample(&r.samples[i], names)
 	}
 	figures := r.figures(names, about)
-	for _, note := range figures.Notes() {
+	for _, note := range figures.notes() {
 		b.out.Comments = append(b.out.Comments, profile.NoteComment+note)
 	}
 	return b.out, figures

@@ -168,8 +168,8 @@ func (r *reader) keys(n *yaml.Node, p *Probe) {
 		r.problem(n.Line, "keys: expected LABEL: FIELD, for example \"device: dev\"")
 		return
 	}
-	if len(n.Content)/2 > MaxKeys {
-		r.problem(n.Line, "keys: %d; the maximum is %d", len(n.Content)/2, MaxKeys)
+	if len(n.Content)/2 > maxKeys {
+		r.problem(n.Line, "keys: %d; the maximum is %d", len(n.Content)/2, maxKeys)
 		return
 	}
 	comms := 0
@@ -261,8 +261,8 @@ func (r *reader) buckets(n *yaml.Node, v *Value) {
 		r.problem(n.Line, "buckets: expected {from: N, to: M}: the bounds are the powers of two from 2^N to 2^M")
 	case v.Last < v.First:
 		r.problem(n.Line, "buckets: from is larger than to")
-	case v.Last-v.First >= MaxBuckets:
-		r.problem(n.Line, "buckets: %d bounds; the maximum is %d", v.Last-v.First+1, MaxBuckets)
+	case v.Last-v.First >= maxBuckets:
+		r.problem(n.Line, "buckets: %d bounds; the maximum is %d", v.Last-v.First+1, maxBuckets)
 	}
 }
 

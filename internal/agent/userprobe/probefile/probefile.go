@@ -15,9 +15,9 @@ import (
 
 // Limits of a file.
 const (
-	MaxProbes  = 16
-	MaxKeys    = 3  // of a probe, besides its workload
-	MaxBuckets = 33 // with a bound
+	maxProbes  = 16
+	maxKeys    = 3  // of a probe, besides its workload
+	maxBuckets = 33 // with a bound
 	maxFile    = 256 << 10
 	maxName    = 60   // characters of a name or unit
 	maxText    = 1000 // characters of any other text
@@ -25,8 +25,8 @@ const (
 	defaultSeries, maxSeries = 256, 2048
 )
 
-// Prefix is what the name of each family begins with.
-const Prefix = "teescope_user_"
+// prefix is what the name of each family begins with.
+const prefix = "teescope_user_"
 
 // Mechanism is how a probe is attached.
 type Mechanism string
@@ -136,7 +136,7 @@ type Filter struct {
 
 // Family returns the name of the metric family.
 func (p *Probe) Family() string {
-	name := Prefix + p.Name
+	name := prefix + p.Name
 	if p.Value.Unit != "" {
 		name += "_" + p.Value.Unit
 	}
@@ -176,11 +176,11 @@ func Read(name string) ([]Probe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading probes: %w", err)
 	}
-	return Parse(name, data)
+	return parse(name, data)
 }
 
-// Parse reads the text of a file of this name.
-func Parse(name string, data []byte) ([]Probe, error) {
+// parse reads the text of a file of this name.
+func parse(name string, data []byte) ([]Probe, error) {
 	r := &reader{}
 	probes := r.document(data)
 	if len(r.problems) > 0 {

@@ -44,7 +44,7 @@ const whole = `probes:
 `
 
 func TestWholeFile(t *testing.T) {
-	got, err := Parse("probes.yaml", []byte(whole))
+	got, err := parse("probes.yaml", []byte(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestProblems(t *testing.T) {
 		{probe("    kretprobe: f\n    value: {histogram: duration, scale: 5}\n"), `5: probe a: value: a duration is in seconds and needs neither unit nor scale`},
 		{probe("    kprobe: f\n    value: {histogram: arg1, unit: bytes}\n  - name: a_bytes\n    help: B.\n    kprobe: f\n"), `6: metric teescope_user_a_bytes is already in line 2`},
 	} {
-		_, err := Parse("p.yaml", []byte(tt.file))
+		_, err := parse("p.yaml", []byte(tt.file))
 		if want := "reading probes: p.yaml:" + tt.want; err == nil || !strings.HasPrefix(err.Error()+"\n", want+"\n") && !strings.Contains(err.Error()+"\n", "  p.yaml:"+tt.want+"\n") {
 			t.Errorf("%s\ngot  %v\nwant %s", tt.file, err, want)
 		}
@@ -180,7 +180,7 @@ func TestProblems(t *testing.T) {
 
 // All problems are reported together.
 func TestSeveralProblems(t *testing.T) {
-	_, err := Parse("p.yaml", []byte("probes:\n  - name: A\n    help: \"\"\n  - kprobe: f\n    only: 5\n"))
+	_, err := parse("p.yaml", []byte("probes:\n  - name: A\n    help: \"\"\n  - kprobe: f\n    only: 5\n"))
 	want := `reading probes: 3 problems:
   p.yaml:2: probe 1: name: "A" is not a name of at most 60 lower-case letters, digits and _ that begins with a letter
   p.yaml:3: probe 1: help: expected a value
@@ -214,7 +214,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(probe("    uprobe: {file: /bin/sh, symbol: f, offset: 5}\n")))
 	f.Add([]byte("probes: [&a {name: *a}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		probes, err := Parse("p.yaml", data)
+		probes, err := parse("p.yaml", data)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "reading probes: ") || text.Terminal(strings.ReplaceAll(err.Error(), "\n", "")) != strings.ReplaceAll(err.Error(), "\n", "") {
 				t.Errorf("%q", err)
@@ -224,16 +224,16 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if len(probes) == 0 || len(probes) > MaxProbes {
+		if len(probes) == 0 || len(probes) > maxProbes {
 			t.Errorf("%d probes", len(probes))
 		}
 		names := map[string]bool{}
 		for _, p := range probes {
-			if names[p.Family()] || !nameForm().MatchString(p.Name) || p.Help == "" || len(p.Keys) > MaxKeys || p.Series < 1 || p.Series > maxSeries {
+			if names[p.Family()] || !nameForm().MatchString(p.Name) || p.Help == "" || len(p.Keys) > maxKeys || p.Series < 1 || p.Series > maxSeries {
 				t.Errorf("%+v", p)
 			}
 			names[p.Family()] = true
-			if v := p.Value; v.Last-v.First >= MaxBuckets || v.First > v.Last || v.Last > 62 {
+			if v := p.Value; v.Last-v.First >= maxBuckets || v.First > v.Last || v.Last > 62 {
 				t.Errorf("%+v", v)
 			}
 			for _, k := range p.Keys {

@@ -83,8 +83,8 @@ func (r *reader) list(n *yaml.Node) []Probe {
 		r.problem(n.Line, "probes: expected a list of at least one probe")
 		return nil
 	}
-	if len(n.Content) > MaxProbes {
-		r.problem(n.Line, "%d probes; the maximum is %d", len(n.Content), MaxProbes)
+	if len(n.Content) > maxProbes {
+		r.problem(n.Line, "%d probes; the maximum is %d", len(n.Content), maxProbes)
 		return nil
 	}
 	var probes []Probe

@@ -17,11 +17,11 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// NotPrometheusError reports that a server answers, but not as Prometheus does.
-type NotPrometheusError struct{ Target, What string }
+// notPrometheusError reports that a server answers, but not as Prometheus does.
+type notPrometheusError struct{ Target, What string }
 
 // Error describes the answer and says what to use instead.
-func (e *NotPrometheusError) Error() string {
+func (e *notPrometheusError) Error() string {
 	return fmt.Sprintf("%s is not a Prometheus: %s\n"+
 		"Name a teescope up or server, or a Prometheus or VictoriaMetrics that scrapes the agents, with the path that is\n"+
 		"before its /api/v1. An agent alone keeps no history", e.Target, e.What)
@@ -45,9 +45,9 @@ func (t transport) complaint(status int, isJSON bool, body []byte) error {
 	target := t.server.Target()
 	switch {
 	case status/100 == 2:
-		return &explainedError{&NotPrometheusError{target, fmt.Sprintf("its answer to a query begins with %.40q", body)}}
+		return &explainedError{&notPrometheusError{target, fmt.Sprintf("its answer to a query begins with %.40q", body)}}
 	case status == http.StatusNotFound:
-		return &explainedError{&NotPrometheusError{target, "it knows no /api/v1/query"}}
+		return &explainedError{&notPrometheusError{target, "it knows no /api/v1/query"}}
 	case status == http.StatusTooManyRequests, status == http.StatusBadGateway, status == http.StatusServiceUnavailable:
 		return &explainedError{fmt.Errorf("%w\nTried %d times. Try again when the server is less busy, or when its start is complete", t.server.ExplainStatus(status, said), tries)}
 	}
@@ -80,7 +80,7 @@ func (s *Source) explain(ctx context.Context, err error) error {
 
 // strange returns an error for an answer that is JSON, but not of the API.
 func (s *Source) strange(what string) error {
-	return &NotPrometheusError{s.Target(), "its answer is not in the format of the API: " + text.Terminal(what)}
+	return &notPrometheusError{s.Target(), "its answer is not in the format of the API: " + text.Terminal(what)}
 }
 
 // explainSaid describes an error of the API.

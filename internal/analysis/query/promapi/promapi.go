@@ -76,7 +76,7 @@ func (s *Source) Check(ctx context.Context) error {
 		return err
 	}
 	if len(got) != 1 || got[0].Value != 1 {
-		return &NotPrometheusError{Target: s.Target(), What: fmt.Sprintf("the query vector(1) returns %d samples", len(got))}
+		return &notPrometheusError{Target: s.Target(), What: fmt.Sprintf("the query vector(1) returns %d samples", len(got))}
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestWhatIsNoPrometheus(t *testing.T) {
 		"a wrong content": {answer(200, "", ""), `its answer to a query begins with ""`},
 	} {
 		err := source(t, serve(t, tt.h), usual).Check(t.Context())
-		var not *NotPrometheusError
+		var not *notPrometheusError
 		if !errors.As(err, &not) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}

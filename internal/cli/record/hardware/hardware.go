@@ -37,10 +37,10 @@ const (
 )
 
 var (
-	// ErrNoCounters reports that the machine has no counters for the events. Most virtual machines have none.
-	ErrNoCounters = errors.New("the processor or its hypervisor provides no counters")
-	// ErrNotAllowed reports that the user may not count, not even the programs of the user.
-	ErrNotAllowed = errors.New("perf_event_paranoid allows no counters to this user")
+	// errNoCounters reports that the machine has no counters for the events. Most virtual machines have none.
+	errNoCounters = errors.New("the processor or its hypervisor provides no counters")
+	// errNotAllowed reports that the user may not count, not even the programs of the user.
+	errNotAllowed = errors.New("perf_event_paranoid allows no counters to this user")
 )
 
 // Reading is the count of an event in a mode since the counters were opened.
@@ -144,9 +144,9 @@ func (s *Set) pair(pair []Event, mode string, tid int, bits uint64) error {
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
-		return ErrNoCounters
+		return errNoCounters
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return ErrNotAllowed
+		return errNotAllowed
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func touch(pages int) {
 // allowed skips a test where nothing may be counted.
 func allowed(t *testing.T, err error) {
 	t.Helper()
-	if errors.Is(err, ErrNotAllowed) {
+	if errors.Is(err, errNotAllowed) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func TestScaling(t *testing.T) {
 func TestEventsOfTheProcessor(t *testing.T) {
 	s, err := Threads(Events(), []int{0})
 	switch {
-	case errors.Is(err, ErrNoCounters), errors.Is(err, ErrNotAllowed):
+	case errors.Is(err, errNoCounters), errors.Is(err, errNotAllowed):
 		t.Skip(err)
 	case err != nil:
 		t.Fatal(err)

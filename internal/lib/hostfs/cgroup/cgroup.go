@@ -18,8 +18,8 @@ import (
 // ErrNone reports that no cgroup file system is mounted below a root.
 var ErrNone = errors.New("no cgroup file system is mounted")
 
-// ErrTooMany reports that a walk ended before it had visited every group.
-var ErrTooMany = errors.New("more control groups than the limit")
+// errTooMany reports that a walk ended before it had visited every group.
+var errTooMany = errors.New("more control groups than the limit")
 
 // maxGroups bounds a walk. A machine with more groups has a leak of control groups.
 const maxGroups = 1 << 14
@@ -119,7 +119,7 @@ func (f *FS) Walk(visit func(Group)) error {
 	}
 	left := f.limit
 	if !f.walk("", root, visit, &left) {
-		return fmt.Errorf("walking the control groups: %w (%d)", ErrTooMany, f.limit)
+		return fmt.Errorf("walking the control groups: %w (%d)", errTooMany, f.limit)
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func TestWalkIsBounded(t *testing.T) {
 	f := open(t, tree(t, files))
 	f.limit = 10
 	n := 0
-	if err := f.Walk(func(Group) { n++ }); !errors.Is(err, ErrTooMany) || n != 10 {
+	if err := f.Walk(func(Group) { n++ }); !errors.Is(err, errTooMany) || n != 10 {
 		t.Errorf("after %d groups: %v", n, err)
 	}
 }

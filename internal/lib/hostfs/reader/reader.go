@@ -30,15 +30,15 @@ import (
 
 // Limits.
 const (
-	// Deadline is the time that a read may take. A usual one takes 50 us. A scrape may wait this long for each process
+	// deadline is the time that a read may take. A usual one takes 50 us. A scrape may wait this long for each process
 	// that begins to hang, of which there are at most MaxStuck.
-	Deadline = 200 * time.Millisecond
+	deadline = 200 * time.Millisecond
 	// starvedDeadlines is the maximum number of deadlines for a read whose thread waits for a processor or runs. Such a
 	// read does not hang: the machine is overloaded.
 	starvedDeadlines = 10
-	// MaxStuck is the maximum number of workers that have passed their deadline, and of quarantined processes. Each
+	// maxStuck is the maximum number of workers that have passed their deadline, and of quarantined processes. Each
 	// worker is a thread.
-	MaxStuck = 16
+	maxStuck = 16
 	// maxOfTenant is the maximum number of these for one user or control group. A tenant with so many is not read from
 	// until one of them ends.
 	maxOfTenant = 4
@@ -52,16 +52,16 @@ const (
 // The reasons why a process is not read.
 var (
 	ErrStuck       = errors.New("the process did not answer in time")
-	ErrQuarantined = errors.New("the process did not answer an earlier read")
-	ErrTenant      = errors.New("too many processes of the same user or control group do not answer")
-	ErrExhausted   = errors.New("too many processes do not answer")
+	errQuarantined = errors.New("the process did not answer an earlier read")
+	errTenant      = errors.New("too many processes of the same user or control group do not answer")
+	errExhausted   = errors.New("too many processes do not answer")
 	ErrNotReady    = errors.New("processes are read only after the agent has dropped its privileges")
 )
 
 // Unanswered reports whether an error is one of the above. It says nothing about what was to be read, and a later read may
 // succeed.
 func Unanswered(err error) bool {
-	return slices.ContainsFunc([]error{ErrStuck, ErrQuarantined, ErrTenant, ErrExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{ErrStuck, errQuarantined, errTenant, errExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Options configure a Pool.
@@ -126,7 +126,7 @@ func (p *Pool) Figures() Figures {
 	p.forget(time.Now())
 	return Figures{
 		Stuck: p.stuck, Quarantined: len(p.known),
-		RefusedQuarantined: p.refused[ErrQuarantined], RefusedTenant: p.refused[ErrTenant], RefusedExhausted: p.refused[ErrExhausted],
+		RefusedQuarantined: p.refused[errQuarantined], RefusedTenant: p.refused[errTenant], RefusedExhausted: p.refused[errExhausted],
 	}
 }
 
@@ -157,7 +157,7 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 		done <- outcome[T]{value, err}
 		p.returned(w)
 	}()
-	timer := time.NewTimer(Deadline)
+	timer := time.NewTimer(deadline)
 	defer timer.Stop()
 	for passed := 1; ; passed++ {
 		if o, ok := await(done, timer.C); ok {
@@ -166,7 +166,7 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 		if passed == starvedDeadlines || !p.starved(w) {
 			break
 		}
-		timer.Reset(Deadline)
+		timer.Reset(deadline)
 	}
 	select {
 	case o := <-done: // its thread sleeps because it has read
@@ -262,7 +262,7 @@ func (p *Pool) alone(pid int) bool {
 			return true
 		}
 		if timeout == nil {
-			timer := time.NewTimer((starvedDeadlines + 1) * Deadline)
+			timer := time.NewTimer((starvedDeadlines + 1) * deadline)
 			defer timer.Stop()
 			timeout = timer.C
 		}
@@ -293,15 +293,15 @@ func (p *Pool) suspected(pid int) error {
 	s := p.known[pid]
 	switch {
 	case s != nil && s.start == start && s.quarantined(now):
-		return p.refuse(ErrQuarantined)
-	case p.stuck+len(p.reading)-1 >= MaxStuck || len(p.known)+len(p.reading)-1 >= MaxStuck: // itself is one of those that read
+		return p.refuse(errQuarantined)
+	case p.stuck+len(p.reading)-1 >= maxStuck || len(p.known)+len(p.reading)-1 >= maxStuck: // itself is one of those that read
 		if !p.wasEmpty {
-			p.opts.Log.Warn("processes are no longer read: too many do not answer", "limit", MaxStuck)
+			p.opts.Log.Warn("processes are no longer read: too many do not answer", "limit", maxStuck)
 		}
 		p.wasEmpty = true
-		return p.refuse(ErrExhausted)
+		return p.refuse(errExhausted)
 	case p.ofTenant(of) >= maxOfTenant:
-		return p.refuse(ErrTenant)
+		return p.refuse(errTenant)
 	}
 	return nil
 }

@@ -93,10 +93,10 @@ func TestAReadThatNeedsAProcessorHasMoreTime(t *testing.T) {
 		want  error
 		after time.Duration
 	}{
-		{"R", 5 * Deadline / 2, nil, 5 * Deadline / 2},
-		{"R", time.Hour, ErrStuck, starvedDeadlines * Deadline},
-		{"D", 5 * Deadline / 2, ErrStuck, Deadline},
-		{"S", 5 * Deadline / 2, ErrStuck, Deadline},
+		{"R", 5 * deadline / 2, nil, 5 * deadline / 2},
+		{"R", time.Hour, ErrStuck, starvedDeadlines * deadline},
+		{"D", 5 * deadline / 2, ErrStuck, deadline},
+		{"S", 5 * deadline / 2, ErrStuck, deadline},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
@@ -113,10 +113,10 @@ func TestAStuckProcessIsQuarantinedAndTheOthersAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, release := New(o), make(chan struct{})
 		began := time.Now()
-		if err := hang(p, 7, release); !errors.Is(err, ErrStuck) || time.Since(began) != Deadline {
+		if err := hang(p, 7, release); !errors.Is(err, ErrStuck) || time.Since(began) != deadline {
 			t.Errorf("the first read ended after %v: %v", time.Since(began), err)
 		}
-		if err := works(p, 7); !errors.Is(err, ErrQuarantined) {
+		if err := works(p, 7); !errors.Is(err, errQuarantined) {
 			t.Errorf("the next read of the same process: %v", err)
 		}
 		if err := works(p, 8); err != nil {
@@ -132,7 +132,7 @@ func TestAStuckProcessIsQuarantinedAndTheOthersAreRead(t *testing.T) {
 		started(t, o.Proc.Path(), 7, 100)
 		close(release)
 		synctest.Wait()
-		if err := works(p, 7); !errors.Is(err, ErrQuarantined) {
+		if err := works(p, 7); !errors.Is(err, errQuarantined) {
 			t.Errorf("a read shortly after the late one returned: %v", err)
 		}
 		time.Sleep(rest)
@@ -148,7 +148,7 @@ func TestAStuckProcessIsQuarantinedAndTheOthersAreRead(t *testing.T) {
 // Several parts of the agent read at the same time. A process that hangs keeps one worker, and the limit holds.
 func TestReadsAtTheSameTime(t *testing.T) {
 	users := map[int]int{}
-	for pid := range MaxStuck + 4 {
+	for pid := range maxStuck + 4 {
 		users[pid+1] = 0
 	}
 	o := machine(t, users)
@@ -161,7 +161,7 @@ func TestReadsAtTheSameTime(t *testing.T) {
 		if err := <-first; !errors.Is(err, ErrStuck) {
 			t.Errorf("the first read: %v", err)
 		}
-		if err := <-second; !errors.Is(err, ErrQuarantined) {
+		if err := <-second; !errors.Is(err, errQuarantined) {
 			t.Errorf("the second read of the same process: %v", err)
 		}
 		var readers sync.WaitGroup
@@ -173,13 +173,13 @@ func TestReadsAtTheSameTime(t *testing.T) {
 			})
 		}
 		readers.Wait()
-		if f := p.Figures(); f.Stuck > MaxStuck || f.Stuck != f.Quarantined {
+		if f := p.Figures(); f.Stuck > maxStuck || f.Stuck != f.Quarantined {
 			t.Errorf("at the same time: %+v", f)
 		}
 		for pid := range users { // reads that ran counted as if they hung, so a place may be left
 			_ = hang(p, pid, release)
 		}
-		if f := p.Figures(); f.Stuck != MaxStuck || f.Quarantined != MaxStuck || f.RefusedExhausted == 0 {
+		if f := p.Figures(); f.Stuck != maxStuck || f.Quarantined != maxStuck || f.RefusedExhausted == 0 {
 			t.Errorf("the figures are %+v", f)
 		}
 		close(release)
@@ -198,13 +198,13 @@ func TestReadsFollowEachOther(t *testing.T) {
 		var readers sync.WaitGroup
 		for range 3 {
 			readers.Go(func() {
-				if n, err := Of(p, 7, func() (int, error) { time.Sleep(Deadline / 2); return 1, nil }); n != 1 || err != nil {
+				if n, err := Of(p, 7, func() (int, error) { time.Sleep(deadline / 2); return 1, nil }); n != 1 || err != nil {
 					t.Errorf("%d, %v", n, err)
 				}
 			})
 		}
 		readers.Wait()
-		if took := time.Since(began); took != 3*Deadline/2 {
+		if took := time.Since(began); took != 3*deadline/2 {
 			t.Errorf("three reads took %v", took)
 		}
 	})
@@ -221,7 +221,7 @@ func TestOneUserCannotTakeAllWorkers(t *testing.T) {
 		for pid := 1; pid <= 20; pid++ {
 			want := ErrStuck
 			if pid > maxOfTenant {
-				want = ErrTenant
+				want = errTenant
 			}
 			if err := hang(p, pid, release); !errors.Is(err, want) {
 				t.Errorf("process %d of one user: %v, want %v", pid, err, want)
@@ -239,22 +239,22 @@ func TestOneUserCannotTakeAllWorkers(t *testing.T) {
 
 func TestWorkersAreBounded(t *testing.T) {
 	users := map[int]int{}
-	for pid := 1; pid <= 2*MaxStuck; pid++ {
+	for pid := 1; pid <= 2*maxStuck; pid++ {
 		users[pid] = 0 // root is not limited as a user
 	}
 	o := machine(t, users)
 	synctest.Test(t, func(t *testing.T) {
 		p, release := New(o), make(chan struct{})
-		for pid := 1; pid <= 2*MaxStuck; pid++ {
+		for pid := 1; pid <= 2*maxStuck; pid++ {
 			want := ErrStuck
-			if pid > MaxStuck {
-				want = ErrExhausted
+			if pid > maxStuck {
+				want = errExhausted
 			}
 			if err := hang(p, pid, release); !errors.Is(err, want) {
 				t.Errorf("process %d: %v, want %v", pid, err, want)
 			}
 		}
-		if f := p.Figures(); f.Stuck != MaxStuck || f.RefusedExhausted != MaxStuck {
+		if f := p.Figures(); f.Stuck != maxStuck || f.RefusedExhausted != maxStuck {
 			t.Errorf("the figures are %+v", f)
 		}
 		close(release)

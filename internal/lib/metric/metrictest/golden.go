@@ -28,12 +28,12 @@ func Golden(t *testing.T, file string, got []byte, update bool, known ...string)
 	if !bytes.Equal(got, want) {
 		t.Errorf("the exposition differs from %s (-update writes it again):\n%s", file, got)
 	}
-	Lint(t, got, known...)
+	lint(t, got, known...)
 }
 
-// Lint runs promtool on an exposition, where it is installed. It ignores complaints that contain one of the known
+// lint runs promtool on an exposition, where it is installed. It ignores complaints that contain one of the known
 // texts, because another exporter chose those names.
-func Lint(t *testing.T, exposition []byte, known ...string) {
+func lint(t *testing.T, exposition []byte, known ...string) {
 	t.Helper()
 	if len(exposition) == 0 {
 		return

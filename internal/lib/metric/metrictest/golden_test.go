@@ -20,5 +20,5 @@ func TestGoldenIsWrittenAndThenHolds(t *testing.T) {
 
 func TestKnownComplaintsArePassedOver(t *testing.T) {
 	text := []byte("# HELP node_memory_MemFree_bytes Free.\n# TYPE node_memory_MemFree_bytes gauge\nnode_memory_MemFree_bytes 1\n")
-	Lint(t, text, "camelCase")
+	lint(t, text, "camelCase")
 }

@@ -27,8 +27,8 @@ const (
 
 // What a panel shows of its query.
 const (
-	Chart = "chart" // values over the time range
-	Table = "table" // values at its end
+	chart = "chart" // values over the time range
+	table = "table" // values at its end
 )
 
 // A Panel shows one query.
@@ -89,8 +89,8 @@ func (p Panel) check() error {
 	if err := promql.Check(p.Expr); err != nil {
 		return err
 	}
-	if p.Show != Chart && p.Show != Table {
-		return fmt.Errorf("show %q: use %s or %s", text.Short(p.Show, maxTitle), Chart, Table)
+	if p.Show != chart && p.Show != table {
+		return fmt.Errorf("show %q: use %s or %s", text.Short(p.Show, maxTitle), chart, table)
 	}
 	if p.Unit != "" && !slices.Contains(dashboards.Units(), p.Unit) {
 		return fmt.Errorf("unit %q: use one of %s", text.Short(p.Unit, maxTitle), strings.Join(dashboards.Units(), ", "))
@@ -122,7 +122,7 @@ func (d Dashboard) Grafana() ([]byte, error) {
 	section := dashboards.Section{Title: d.Title}
 	for i, p := range d.Panels {
 		kind, unit := "lines", p.Unit
-		if p.Show == Table {
+		if p.Show == table {
 			kind = "samples"
 		}
 		if unit == "" {

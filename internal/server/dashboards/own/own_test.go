@@ -69,7 +69,7 @@ func TestADashboardIsKept(t *testing.T) {
 	if first.ID != "redis-p99-calls" || second.ID != "redis-p99-calls-2" || first.ChangedBy != "" || second.ChangedBy != "alice" || first.Version != 1 {
 		t.Errorf("%+v\n%+v", first, second)
 	}
-	if first.Panels[1].Expr != "teescope_resident_memory_bytes\n  > 0" || first.Panels[0].Unit != "per_second" || first.Panels[1].Show != Table {
+	if first.Panels[1].Expr != "teescope_resident_memory_bytes\n  > 0" || first.Panels[0].Unit != "per_second" || first.Panels[1].Show != table {
 		t.Errorf("%+v", first.Panels)
 	}
 	renamed := strings.Replace(fmt.Sprintf(body, 1), "Redis: p99 & calls", "Redis", 1)
@@ -126,12 +126,12 @@ func TestBadDashboards(t *testing.T) {
 }
 
 func simple(title, expr string) Dashboard {
-	return Dashboard{Title: title, Panels: []Panel{{Title: "a", Expr: expr, Show: Chart}}}
+	return Dashboard{Title: title, Panels: []Panel{{Title: "a", Expr: expr, Show: chart}}}
 }
 
 // The number of dashboards and the size of the file are limited, and a refused change changes nothing.
 func TestAStoreIsBounded(t *testing.T) {
-	s, err := Open("")
+	s, err := open("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,15 +140,15 @@ func TestAStoreIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Add(simple("same", "up"), time.Now()); !errors.Is(err, ErrFull) {
+	if _, err := s.Add(simple("same", "up"), time.Now()); !errors.Is(err, errFull) {
 		t.Errorf("one more: %v", err)
 	}
 	large := simple("large", "")
 	large.Panels = nil
 	for range maxPanels {
-		large.Panels = append(large.Panels, Panel{Title: "a", Expr: "up" + strings.Repeat(" ", maxExpr-2), Show: Chart})
+		large.Panels = append(large.Panels, Panel{Title: "a", Expr: "up" + strings.Repeat(" ", maxExpr-2), Show: chart})
 	}
-	wide, err := Open("")
+	wide, err := open("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +158,10 @@ func TestAStoreIsBounded(t *testing.T) {
 			kept++
 		}
 	}
-	if !errors.Is(err, ErrFull) || kept < 8 || len(wide.List()) != kept {
+	if !errors.Is(err, errFull) || kept < 8 || len(wide.List()) != kept {
 		t.Errorf("%d large ones are kept: %v", kept, err)
 	}
-	if wide.file.Path = filepath.Join(t.TempDir(), "none", "f"); !errors.Is(wide.Delete("large"), ErrNotStored) || len(wide.List()) != kept {
+	if wide.file.Path = filepath.Join(t.TempDir(), "none", "f"); !errors.Is(wide.Delete("large"), errNotStored) || len(wide.List()) != kept {
 		t.Error("a change that could not be written has an effect")
 	}
 }
@@ -178,7 +178,7 @@ func TestADamagedFileIsRenamed(t *testing.T) {
 		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open(path)
+		s, err := open(path)
 		if err == nil || len(s.List()) != 0 {
 			t.Errorf("%s: %v, %v", damaged, err, s.List())
 		}
@@ -256,7 +256,7 @@ func FuzzParse(f *testing.F) {
 // A file that cannot be read now is not damaged: it stays, nothing is written over it, and it is read when it can be.
 func TestAFileThatCannotBeReadStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dashboards.json")
-	kept, err := Open(path)
+	kept, err := open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,11 +270,11 @@ func TestAFileThatCannotBeReadStays(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil { // to read it is an error also for root
 		t.Fatal(err)
 	}
-	s, err := Open(path)
+	s, err := open(path)
 	if err == nil || len(s.List()) != 0 {
 		t.Fatalf("%v, and %d dashboards", err, len(s.List()))
 	}
-	if _, err := s.Add(simple("second", "up"), time.Now()); !errors.Is(err, ErrNotStored) {
+	if _, err := s.Add(simple("second", "up"), time.Now()); !errors.Is(err, errNotStored) {
 		t.Errorf("a dashboard was added: %v", err)
 	}
 	if _, err := os.Stat(path + ".bad"); err == nil {

@@ -28,7 +28,7 @@ type Service struct {
 	path   string
 	log    *slog.Logger
 	routes *http.ServeMux
-	store  *Store
+	store  *store
 }
 
 // New returns a service that keeps dashboards in a file.
@@ -50,7 +50,7 @@ func (s *Service) Name() string { return "own dashboards" }
 
 // Init reads the file. A file that cannot be read does not stop the program.
 func (s *Service) Init(context.Context) (err error) {
-	if s.store, err = Open(s.path); err != nil {
+	if s.store, err = open(s.path); err != nil {
 		s.log.Error("reading the kept dashboards failed", "err", err)
 	}
 	return nil
@@ -133,13 +133,13 @@ func (s *Service) remove(w http.ResponseWriter, r *http.Request) {
 // refuse answers why a dashboard is not shown or has not changed.
 func refuse(w http.ResponseWriter, err error) {
 	switch {
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
-	case errors.Is(err, ErrChanged):
+	case errors.Is(err, errChanged):
 		jsonapi.Refuse(w, http.StatusConflict, jsonapi.Execution, err)
-	case errors.Is(err, ErrFull):
+	case errors.Is(err, errFull):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
-	case errors.Is(err, ErrNotStored):
+	case errors.Is(err, errNotStored):
 		jsonapi.Refuse(w, http.StatusInternalServerError, jsonapi.Internal, err)
 	default:
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)

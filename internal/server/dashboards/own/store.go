@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/statefile"
 )
 
-// Bounds of a [Store]. Each answer with all dashboards is about as large as the file.
+// Bounds of a store. Each answer with all dashboards is about as large as the file.
 const (
 	maxDashboards = 100
 	maxFile       = 1 << 20 // bytes
@@ -29,29 +29,29 @@ type content struct {
 }
 
 var (
-	// ErrUnknown is the error for an ID that no dashboard has.
-	ErrUnknown = errors.New("there is no dashboard with this ID")
-	// ErrChanged is the error of a change of an older version.
-	ErrChanged = errors.New("somebody else has changed the dashboard meanwhile: load it again, and repeat the change")
-	// ErrFull is the error when there is no room for a dashboard.
-	ErrFull = fmt.Errorf("there is room for %d dashboards and %d MiB: delete those that are no longer needed", maxDashboards, maxFile>>20)
-	// ErrNotStored is the error of a change that could not be written. It has no effect.
-	ErrNotStored = errors.New("the dashboards could not be written")
+	// errUnknown is the error for an ID that no dashboard has.
+	errUnknown = errors.New("there is no dashboard with this ID")
+	// errChanged is the error of a change of an older version.
+	errChanged = errors.New("somebody else has changed the dashboard meanwhile: load it again, and repeat the change")
+	// errFull is the error when there is no room for a dashboard.
+	errFull = fmt.Errorf("there is room for %d dashboards and %d MiB: delete those that are no longer needed", maxDashboards, maxFile>>20)
+	// errNotStored is the error of a change that could not be written. It has no effect.
+	errNotStored = errors.New("the dashboards could not be written")
 )
 
-// Store keeps dashboards, and writes each change to a file before it takes effect. Its methods are safe for concurrent use.
-type Store struct {
+// store keeps dashboards, and writes each change to a file before it takes effect. Its methods are safe for concurrent use.
+type store struct {
 	mu   sync.Mutex
 	file statefile.File[[]Dashboard]
 	all  []Dashboard // in the order in which they were made
 }
 
-// Open reads the dashboards from a file, which need not exist. With an empty path nothing is stored. The store can be used
+// open reads the dashboards from a file, which need not exist. With an empty path nothing is stored. The store can be used
 // even if there is an error. A file that cannot be parsed is renamed, and the store has no dashboards. A file that cannot be
 // read stays: it is read again later, and until then each change fails.
-func Open(path string) (*Store, error) {
-	s := &Store{file: statefile.File[[]Dashboard]{
-		Path: path, Most: maxFile, What: "the kept dashboards", Loss: "there are none", Parse: parse, NotStored: ErrNotStored,
+func open(path string) (*store, error) {
+	s := &store{file: statefile.File[[]Dashboard]{
+		Path: path, Most: maxFile, What: "the kept dashboards", Loss: "there are none", Parse: parse, NotStored: errNotStored,
 	}}
 	return s, s.file.Read(&s.all)
 }
@@ -90,30 +90,30 @@ func Check(all []Dashboard) error {
 var isID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,26}$`)
 
 // List returns all dashboards, the oldest first.
-func (s *Store) List() []Dashboard {
+func (s *store) List() []Dashboard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.file.Retry(&s.all) // without the file there are none
 	return slices.Clone(s.all)
 }
 
-// Get returns a dashboard, or [ErrUnknown].
-func (s *Store) Get(id string) (Dashboard, error) {
+// Get returns a dashboard, or errUnknown.
+func (s *store) Get(id string) (Dashboard, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.file.Retry(&s.all) // without the file there are none
 	if i := s.find(id); i >= 0 {
 		return s.all[i], nil
 	}
-	return Dashboard{}, ErrUnknown
+	return Dashboard{}, errUnknown
 }
 
-func (s *Store) find(id string) int {
+func (s *store) find(id string) int {
 	return slices.IndexFunc(s.all, func(d Dashboard) bool { return d.ID == id })
 }
 
 // Add keeps a new dashboard, and returns it with its ID.
-func (s *Store) Add(d Dashboard, now time.Time) (Dashboard, error) {
+func (s *store) Add(d Dashboard, now time.Time) (Dashboard, error) {
 	if err := d.check(); err != nil {
 		return Dashboard{}, err
 	}
@@ -123,7 +123,7 @@ func (s *Store) Add(d Dashboard, now time.Time) (Dashboard, error) {
 		return Dashboard{}, err
 	}
 	if len(s.all) >= maxDashboards {
-		return Dashboard{}, ErrFull
+		return Dashboard{}, errFull
 	}
 	first := slug(d.Title)
 	d.ID = first
@@ -135,7 +135,7 @@ func (s *Store) Add(d Dashboard, now time.Time) (Dashboard, error) {
 }
 
 // Change replaces the title and the panels of a dashboard. The version must be the present one.
-func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
+func (s *store) Change(d Dashboard, now time.Time) (Dashboard, error) {
 	if err := d.check(); err != nil {
 		return Dashboard{}, err
 	}
@@ -146,10 +146,10 @@ func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
 	}
 	i := s.find(d.ID)
 	if i < 0 {
-		return Dashboard{}, ErrUnknown
+		return Dashboard{}, errUnknown
 	}
 	if s.all[i].Version != d.Version {
-		return Dashboard{}, ErrChanged
+		return Dashboard{}, errChanged
 	}
 	d.Version, d.ChangedAt = d.Version+1, now.UTC()
 	changed := slices.Clone(s.all)
@@ -158,7 +158,7 @@ func (s *Store) Change(d Dashboard, now time.Time) (Dashboard, error) {
 }
 
 // Delete removes a dashboard.
-func (s *Store) Delete(id string) error {
+func (s *store) Delete(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.file.Retry(&s.all); err != nil {
@@ -166,15 +166,15 @@ func (s *Store) Delete(id string) error {
 	}
 	i := s.find(id)
 	if i < 0 {
-		return ErrUnknown
+		return errUnknown
 	}
 	return s.replace(slices.Delete(slices.Clone(s.all), i, i+1))
 }
 
 // replace writes the dashboards, and then uses them.
-func (s *Store) replace(all []Dashboard) error {
+func (s *store) replace(all []Dashboard) error {
 	if err := s.file.Write(content{Version: fileVersion, Dashboards: all}); errors.Is(err, statefile.ErrFull) {
-		return ErrFull
+		return errFull
 	} else if err != nil {
 		return err
 	}

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// MaxSteps is the maximum number of points in time at which all subqueries of a query are evaluated. Prometheus
+	// maxSteps is the maximum number of points in time at which all subqueries of a query are evaluated. Prometheus
 	// allocates 16 bytes for each before it evaluates. 5-second steps over 15 days with one of 30 days are 780,000.
-	MaxSteps = 1_000_000
-	// MaxReads is how many samples of one series a query may read, where a sample in the windows of several steps counts
+	maxSteps = 1_000_000
+	// maxReads is how many samples of one series a query may read, where a sample in the windows of several steps counts
 	// for each. Prometheus checks the time limit of a query between two series only. This many take about two seconds.
-	MaxReads = 500_000_000
+	maxReads = 500_000_000
 )
 
 // sorting is the cost of a sample for a function that sorts its window, compared with one that adds it up.
@@ -119,9 +119,9 @@ func (w *walker) subquery(n *parser.SubqueryExpr, at place) place {
 		inner.span = math.MaxInt64 // more than 292 years
 	}
 	inner.times = count(inner.span, step)
-	if w.steps += inner.times; w.steps > MaxSteps {
+	if w.steps += inner.times; w.steps > maxSteps {
 		w.fail("the subquery %s needs %.0f steps, and all subqueries of a query together may need %d: "+
-			"use a larger step than %s, or a shorter range", suffix(n), w.steps, MaxSteps, model.Duration(step))
+			"use a larger step than %s, or a shorter range", suffix(n), w.steps, maxSteps, model.Duration(step))
 	}
 	return inner
 }
@@ -217,9 +217,9 @@ func (w *walker) reads(n *parser.Call, at place, window, step time.Duration) {
 	case "quantile_over_time", "mad_over_time":
 		reads *= sorting
 	}
-	if reads > MaxReads {
+	if reads > maxReads {
 		w.fail("%s over %s at %.0f steps costs as much as reading %.0f samples of each series, and the maximum for a query is %d: "+
-			"use a shorter range, or fewer steps", n.Func.Name, model.Duration(window), at.times, reads, MaxReads)
+			"use a shorter range, or fewer steps", n.Func.Name, model.Duration(window), at.times, reads, maxReads)
 	}
 }
 

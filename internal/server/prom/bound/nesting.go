@@ -11,11 +11,11 @@ import (
 // The parser, the evaluation and above all the formatting of a query take time that grows with a power of its nesting.
 // The timeout of a query does not count this time.
 const (
-	// MaxBrackets is how deep brackets may be nested, and how many signs may follow each other. Parsing takes time with
+	// maxBrackets is how deep brackets may be nested, and how many signs may follow each other. Parsing takes time with
 	// the square of the signs.
-	MaxBrackets = 100
-	// MaxDepth is the maximum depth of the syntax tree. A chain such as a or b or c is as deep as it has operators.
-	MaxDepth = 1000
+	maxBrackets = 100
+	// maxDepth is the maximum depth of the syntax tree. A chain such as a or b or c is as deep as it has operators.
+	maxDepth = 1000
 	// maxFormat is the maximum of the bytes of a text that is formatted, times the square of its depth. Prometheus
 	// formats the whole of each level once for each level above it.
 	maxFormat = 30_000_000
@@ -55,18 +55,18 @@ func (n *nesting) add(item parser.ItemType) {
 
 // check returns an error if a text is nested too deep. It parses the text only if that may be the case.
 func (n *nesting) check(expr string) error {
-	if n.deepest > MaxBrackets {
-		return fmt.Errorf("the query nests brackets %d deep; the maximum is %d: split it into several", n.deepest, MaxBrackets)
+	if n.deepest > maxBrackets {
+		return fmt.Errorf("the query nests brackets %d deep; the maximum is %d: split it into several", n.deepest, maxBrackets)
 	}
-	if n.most > MaxBrackets {
-		return fmt.Errorf("the query has %d signs that follow each other; the maximum is %d: remove pairs of them", n.most, MaxBrackets)
+	if n.most > maxBrackets {
+		return fmt.Errorf("the query has %d signs that follow each other; the maximum is %d: remove pairs of them", n.most, maxBrackets)
 	}
-	if n.levels < MaxDepth {
+	if n.levels < maxDepth {
 		return nil
 	}
-	if deep := depth(expr); deep > MaxDepth {
+	if deep := depth(expr); deep > maxDepth {
 		return fmt.Errorf("the query has %d operators and functions inside each other; the maximum is %d: "+
-			"use a regular expression instead of a chain of operators, or split it into several", deep, MaxDepth)
+			"use a regular expression instead of a chain of operators, or split it into several", deep, maxDepth)
 	}
 	return nil
 }

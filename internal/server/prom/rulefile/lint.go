@@ -4,7 +4,6 @@ package rulefile
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -77,20 +76,6 @@ func (f *File) each() func(yield func(rulefmt.Rule, int) bool) {
 			}
 		}
 	}
-}
-
-// Metrics lists the metrics that a file's rules read, and those that they record.
-func (f *File) Metrics() (read, recorded []string) {
-	reads, records := map[string]bool{}, map[string]bool{}
-	for r := range f.each() {
-		for _, name := range metrics(r.Expr) {
-			reads[name] = true
-		}
-		if r.Record != "" {
-			records[r.Record] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(reads)), slices.Sorted(maps.Keys(records))
 }
 
 // metrics lists the names of metrics that an expression reads.

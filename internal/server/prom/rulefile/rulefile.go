@@ -33,8 +33,8 @@ const (
 	maxFiles = 1000
 )
 
-// ShippedPrefix is the prefix of the names of files that come with the program.
-const ShippedPrefix = "shipped/"
+// shippedPrefix is the prefix of the names of files that come with the program.
+const shippedPrefix = "shipped/"
 
 // A File is a rule file that was read.
 type File struct {
@@ -150,7 +150,7 @@ func Shipped(fsys fs.FS, step time.Duration) ([]*File, error) {
 	var files []*File
 	var problems []Problem
 	for _, name := range names {
-		f := &File{Name: ShippedPrefix + name}
+		f := &File{Name: shippedPrefix + name}
 		if f.Data, err = fs.ReadFile(fsys, name); err != nil {
 			return nil, err
 		}

@@ -115,7 +115,7 @@ func LoadVDSO(o Options) (*Breakpoints, error) { return load(o, vdso, func() {})
 
 // LoadOwn loads the program of the breakpoints on ENCLUs of runtimes that have their own, which the search finds.
 func LoadOwn(o Options, s *Search) (*Breakpoints, error) {
-	o.Find = s.Find
+	o.Find = s.find
 	return load(o, own, s.tidy)
 }
 

@@ -82,7 +82,7 @@ func mapped(t *testing.T, s *Search, name string, content []byte) hostfs.Mapping
 func TestAnENCLUInOverlappingSegmentsIsFoundOnce(t *testing.T) {
 	s, pid, _ := searching(t)
 	m := mapped(t, s, "overlapping", crafted(t, 5, 0))
-	found, err := s.Find(pid)
+	found, err := s.find(pid)
 	if want := []uint64{m.Start + 1000}; err != nil || !slices.Equal(found.Addresses, want) {
 		t.Errorf("%#x, %v; want %#x", found.Addresses, err, want)
 	}
@@ -135,7 +135,7 @@ func TestASlowFileIsNotReadAgainAndAgain(t *testing.T) {
 	at := time.Unix(1000, 0)
 	s := NewSearch(host.New("/proc", "/sys/fs/cgroup", nil), func() time.Time { at = at.Add(maxTime); return at })
 	pid := uint32(os.Getpid())
-	if _, err := s.Find(pid); !errors.Is(err, errSlow) || len(s.files) != 0 {
+	if _, err := s.find(pid); !errors.Is(err, errSlow) || len(s.files) != 0 {
 		t.Fatalf("%v, and %d files are remembered", err, len(s.files))
 	}
 	if err := s.places.Take(tenant.Tenant{}); err != nil || s.left > -maxSearch || len(s.debts) != 1 {
@@ -145,13 +145,13 @@ func TestASlowFileIsNotReadAgainAndAgain(t *testing.T) {
 	for ; s.left <= 0; scans++ {
 		s.tidy()
 	}
-	if _, err := s.Find(pid); !errors.Is(err, errLater) {
+	if _, err := s.find(pid); !errors.Is(err, errLater) {
 		t.Errorf("after %d scans: %v: there is nothing left for others", scans, err)
 	}
 	for ; len(s.debts) > 0; scans++ {
 		s.tidy()
 	}
-	if _, err := s.Find(pid); errors.Is(err, errLater) || scans > 3*pause*maxSearch/maxTenant {
+	if _, err := s.find(pid); errors.Is(err, errLater) || scans > 3*pause*maxSearch/maxTenant {
 		t.Errorf("after %d scans: %v", scans, err)
 	}
 }

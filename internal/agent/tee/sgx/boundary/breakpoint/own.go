@@ -87,8 +87,8 @@ func (s *Search) exhausted() bool {
 	return s.left <= 0
 }
 
-// Find returns the ENCLUs in all files that a process executes.
-func (s *Search) Find(tgid uint32) (Found, error) {
+// find returns the ENCLUs in all files that a process executes.
+func (s *Search) find(tgid uint32) (Found, error) {
 	if s.exhausted() {
 		return Found{}, errLater
 	}

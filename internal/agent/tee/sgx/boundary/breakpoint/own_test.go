@@ -26,14 +26,14 @@ func searching(t *testing.T) (s *Search, pid uint32, now *time.Time) {
 // A file is searched once, and again only when it was forgotten.
 func TestAFileIsSearchedOnce(t *testing.T) {
 	s, pid, now := searching(t)
-	if found, err := s.Find(pid); err != nil || len(found.Addresses) != 0 {
+	if found, err := s.find(pid); err != nil || len(found.Addresses) != 0 {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	files, left := len(s.files), s.left
 	if files == 0 || left == 1<<40 {
 		t.Fatalf("%d files were searched", files)
 	}
-	if _, err := s.Find(pid); err != nil || len(s.files) != files || s.left != left {
+	if _, err := s.find(pid); err != nil || len(s.files) != files || s.left != left {
 		t.Errorf("%d files, then %d, and %d bytes were read again: %v", files, len(s.files), left-s.left, err)
 	}
 	*now = now.Add(rememberIt)
@@ -46,15 +46,15 @@ func TestAFileIsSearchedOnce(t *testing.T) {
 func TestASearchIsPostponed(t *testing.T) {
 	s, pid, _ := searching(t)
 	s.left = 1
-	if _, err := s.Find(pid); err == nil && s.left > 0 || err != nil && !errors.Is(err, errLater) {
+	if _, err := s.find(pid); err == nil && s.left > 0 || err != nil && !errors.Is(err, errLater) {
 		t.Fatalf("%v", err)
 	}
-	if _, err := s.Find(pid); !errors.Is(err, errLater) {
+	if _, err := s.find(pid); !errors.Is(err, errLater) {
 		t.Fatalf("%v with %d bytes left", err, s.left)
 	}
 	for scans := 0; ; scans++ {
 		s.tidy()
-		if _, err := s.Find(pid); err == nil {
+		if _, err := s.find(pid); err == nil {
 			break
 		} else if !errors.Is(err, errLater) || scans > 1000 {
 			t.Fatalf("%v after %d scans", err, scans)
@@ -66,14 +66,14 @@ func TestASearchIsPostponed(t *testing.T) {
 func TestAFileWithoutAPlaceIsAnError(t *testing.T) {
 	s, pid, _ := searching(t)
 	s.places = tenant.NewQuota(0)
-	if _, err := s.Find(pid); !errors.Is(err, tenant.ErrFull) || len(s.files) != 0 {
+	if _, err := s.find(pid); !errors.Is(err, tenant.ErrFull) || len(s.files) != 0 {
 		t.Errorf("%v with %d files", err, len(s.files))
 	}
 }
 
 func TestMoreENCLUsThanRegistersAreRefused(t *testing.T) {
 	s, pid, _ := searching(t)
-	if _, err := s.Find(pid); err != nil {
+	if _, err := s.find(pid); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range s.files {
@@ -90,12 +90,12 @@ func TestMoreENCLUsThanRegistersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	known.Offsets = []uint64{m.Offset + 1, m.Offset + 2, m.Offset + 3, m.Offset + m.End - m.Start}
-	found, err := s.Find(pid)
+	found, err := s.find(pid)
 	if err != nil || len(found.Addresses) != 3 || found.Addresses[2] != m.Start+3 {
 		t.Errorf("%+v, %v: want three in the mapping at %#x", found, err, m.Start)
 	}
 	known.Offsets = append(known.Offsets, m.Offset)
-	if found, err := s.Find(pid); err == nil {
+	if found, err := s.find(pid); err == nil {
 		t.Errorf("%d breakpoints", len(found.Addresses))
 	}
 }

@@ -8,44 +8,44 @@ type Advice string
 
 // The advice.
 const (
-	MoveBefore Advice = "move_before" // make the OCALL before the ECALL
-	MoveBehind Advice = "move_behind" // make the OCALL after the ECALL
-	Batch      Advice = "batch"       // make one call for several
-	Merge      Advice = "merge"       // make one call of the two
-	MoveIn     Advice = "move_in"     // do in the enclave what the OCALL does
+	moveBefore Advice = "move_before" // make the OCALL before the ECALL
+	moveBehind Advice = "move_behind" // make the OCALL after the ECALL
+	batch      Advice = "batch"       // make one call for several
+	merge      Advice = "merge"       // make one call of the two
+	moveIn     Advice = "move_in"     // do in the enclave what the OCALL does
 )
 
-// MinCalls is the smallest number of calls that advice is based on. A share that is measured with so many is at most 0.1
+// minCalls is the smallest number of calls that advice is based on. A share that is measured with so many is at most 0.1
 // from the true one in 95 of 100 cases. It is not of sgx-perf, which looks at complete recordings.
-const MinCalls = 100
+const minCalls = 100
 
 // advise applies the rules. There is no advice for a single ECALL: a short one may do what must be done in the enclave.
 //
 // sgx-perf judges the durations below their 95th percentile. Here all are judged, which gives advice a little later.
 func (p Pair) advise() Advice {
-	if p.Of < MinCalls {
+	if p.Of < minCalls {
 		return ""
 	}
 	switch p.Kind {
 	case Begin:
 		if p.nearEdge() {
-			return MoveBefore
+			return moveBefore
 		}
 	case End:
 		if p.nearEdge() {
-			return MoveBehind
+			return moveBehind
 		}
 	case NextOCall, NextECall:
 		if !p.followsSoon() {
 			return ""
 		}
 		if p.From == p.To {
-			return Batch
+			return batch
 		}
-		return Merge
+		return merge
 	case OCall:
 		if p.share(0) > 0.35 || p.share(1) > 0.50 || p.share(2) > 0.65 {
-			return MoveIn
+			return moveIn
 		}
 	}
 	return ""

@@ -24,8 +24,8 @@ const (
 	maxFunction = 16 << 10 // bytes of a function that are decoded
 )
 
-// ErrTooMuchCode means that a file has more code than the caller reads.
-var ErrTooMuchCode = errors.New("the file has too much code to search for ENCLU")
+// errTooMuchCode means that a file has more code than the caller reads.
+var errTooMuchCode = errors.New("the file has too much code to search for ENCLU")
 
 // ENCLUs are the offsets in a file that have the bytes of ENCLU.
 type ENCLUs struct {
@@ -51,8 +51,8 @@ type occurrence struct {
 	data            bool   // a symbol says that it is data
 }
 
-// CodeSize returns the number of bytes of code in the file.
-func (p *Program) CodeSize() (n uint64) {
+// codeSize returns the number of bytes of code in the file.
+func (p *Program) codeSize() (n uint64) {
 	for _, s := range p.segments {
 		if elf.ProgType(s.Type) == elf.PT_LOAD && elf.ProgFlag(s.Flags)&elf.PF_X != 0 {
 			n += min(s.Filesz, 1<<56)
@@ -65,8 +65,8 @@ func (p *Program) CodeSize() (n uint64) {
 // may be data or lie in the middle of another instruction. So the code before them is decoded: from the start of the
 // function if a symbol names one, and otherwise from many addresses, which must agree.
 func (p *Program) ENCLUs(most uint64) (found ENCLUs, err error) {
-	if p.CodeSize() > most {
-		return found, ErrTooMuchCode
+	if p.codeSize() > most {
+		return found, errTooMuchCode
 	}
 	all, err := p.occurrences()
 	if err != nil || len(all) == 0 {

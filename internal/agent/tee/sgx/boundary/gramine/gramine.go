@@ -21,8 +21,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
-// Runtime is the value of the label runtime for files of Gramine with these counters.
-const Runtime = "gramine"
+// runtime is the value of the label runtime for files of Gramine with these counters.
+const runtime = "gramine"
 
 // source is the label source of what these counters count.
 const source = "gramine_counters"
@@ -103,8 +103,8 @@ func Load(o Options) (*Counters, error) {
 
 // Examine finds the counters in a file, and the functions at the start and the end of its threads. It uses nothing but the file. It
 // returns what probes these functions: they are rare, so they are outside the budget.
-func (g *Counters) Examine(p *executable.Program, runtime string) (func(*window.File) error, error) {
-	if runtime != Runtime {
+func (g *Counters) Examine(p *executable.Program, in string) (func(*window.File) error, error) {
+	if in != runtime {
 		return nil, nil
 	}
 	of, err := functionsOf(p)

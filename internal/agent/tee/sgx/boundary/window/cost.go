@@ -12,14 +12,14 @@ import (
 // all costs.
 const CostEmulated = 1
 
-// Function is a function of one instruction, a return, which the kernel does not emulate. Mechanisms probe it to
+// function is a function of one instruction, a return, which the kernel does not emulate. Mechanisms probe it to
 // measure their cost without slowing another program.
 //
 //go:noinline
-func Function() {}
+func function() {}
 
 // Address returns the address of Function in this process.
-func Address() uint64 { return uint64(reflect.ValueOf(Function).Pointer()) }
+func Address() uint64 { return uint64(reflect.ValueOf(function).Pointer()) }
 
 // ErrNotMeasurable means that the compiler changed Function.
 var ErrNotMeasurable = errors.New("this program was built in a way that prevents measuring it")
@@ -34,7 +34,7 @@ func MeasureHit() uint8 {
 	for range 4 {
 		began := time.Now()
 		for range hits {
-			Function()
+			function()
 		}
 		best = min(best, time.Since(began))
 	}
