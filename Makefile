@@ -146,7 +146,7 @@ sbom: build ## write bin/teescope.cdx.json: the modules and npm packages that th
 LINTERS := lint-web lint-go lint-dead lint-arm64 lint-bpf lint-shell
 
 # ESLint keeps its results for each file, until the file changes. A type that it uses may have changed in another file, so
-# `make lint` begins anew and `make check` does not.
+# `make lint` begins without them, and `make check` with them.
 lint: $(LINT_TOOLS) web/node_modules/.package-lock.json ## run every linter, two at a time
 	rm -f .cache/eslint
 	$(MAKE) --no-print-directory -j2 --output-sync=target $(LINTERS)
