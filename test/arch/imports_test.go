@@ -252,6 +252,11 @@ func importRules() []importRule {
 			never: []string{"github.com", "golang.org"},
 		},
 		{
+			why:    "lib/hostfs reads processes. The collector of the machine alone has the metrics of procfs",
+			except: []string{"internal/agent/collector/node"},
+			never:  []string{"github.com/prometheus/procfs"},
+		},
+		{
 			why:    "only agent/bpf, agent/attribution and the system collector use eBPF (bench and tests measure it)",
 			except: []string{"internal/agent/bpf", "internal/agent/attribution", "internal/agent/collector/system", "bench", "test"},
 			never:  []string{"github.com/cilium/ebpf"},

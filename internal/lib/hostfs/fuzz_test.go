@@ -73,7 +73,7 @@ func FuzzSwitches(f *testing.F) {
 
 // FuzzStatus: a process chooses its name, which is the first line.
 func FuzzStatus(f *testing.F) {
-	const lines = "NSpid:\t12\t7\nCpus_allowed_list:\t0-3\n"
+	const lines = "Uid:\t1000\t0\t0\t0\nNSpid:\t12\t7\nVmHWM:\t  9 kB\nVmRSS:\t  8 kB\nRssFile:\t  2 kB\nCpus_allowed_list:\t0-3\n"
 	f.Add([]byte("x"))
 	f.Add([]byte("NSpid:\t9\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -83,6 +83,12 @@ func FuzzStatus(f *testing.F) {
 		status := []byte("Name:\t" + strings.ReplaceAll(string(data), "\n", "\\n") + "\n" + lines)
 		if pid, ok := parseNamespacePID(status); !ok || pid != 7 || statusLine(status, "Cpus_allowed_list") != "0-3" {
 			t.Errorf("a name changes the ID to %d, %t", pid, ok)
+		}
+		if user, ok := parseUser(status); !ok || user != 1000 {
+			t.Errorf("a name changes the user to %d, %t", user, ok)
+		}
+		if m, ok := parseMemory(status); !ok || m != (Memory{Resident: 8 << 10, Files: 2 << 10, Peak: 9 << 10}) {
+			t.Errorf("a name changes the memory to %+v, %t", m, ok)
 		}
 	})
 }
