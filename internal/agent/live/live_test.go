@@ -17,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // fake is a machine in a directory.
@@ -31,24 +32,12 @@ func (f fake) machine() Machine {
 
 func (f fake) write(name, content string) {
 	f.t.Helper()
-	name = filepath.Join(f.dir, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
+	hostfstest.Write(f.t, f.dir, name, content)
 }
 
 func (f fake) link(name, target string) {
 	f.t.Helper()
-	name = filepath.Join(f.dir, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.Symlink(target, name); err != nil {
-		f.t.Fatal(err)
-	}
+	hostfstest.Write(f.t, f.dir, name, "-> "+target)
 }
 
 // process adds a process with threads, each of which may run on a list of CPUs.

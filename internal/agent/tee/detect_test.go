@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
@@ -59,7 +60,7 @@ func TestAnEnclaveThatComesLaterIsFound(t *testing.T) {
 	if kind, _ := d.Workload([]uint32{7}); kind != "none" {
 		t.Fatalf("the process is in %q before it has an enclave", kind)
 	}
-	put(t, filepath.Dir(r.Proc), "proc/7/maps", enclaveMap)
+	hostfstest.Write(t, filepath.Dir(r.Proc), "proc/7/maps", enclaveMap)
 	*now = now.Add(firstWait)
 	if kind, _ := d.Workload([]uint32{7}); kind != "sgx" {
 		t.Errorf("the process is in %q a second after it mapped an enclave", kind)
@@ -79,16 +80,16 @@ func TestAnotherProgramIsLookedAtSoon(t *testing.T) {
 		*now = now.Add(checkEvery)
 	}
 	is("sgx", "at first")
-	put(t, root, "proc/7/maps", "")
+	hostfstest.Write(t, root, "proc/7/maps", "")
 	is("sgx", "before it is looked at again")
 	stat(t, root, "7", "another", 100)
 	is("none", "after exec")
-	put(t, root, "proc/7/maps", enclaveMap)
+	hostfstest.Write(t, root, "proc/7/maps", enclaveMap)
 	is("sgx", "seconds after exec, when it has made an enclave")
-	put(t, root, "proc/7/maps", "")
+	hostfstest.Write(t, root, "proc/7/maps", "")
 	stat(t, root, "7", "another", 8_000_000)
 	is("none", "after the process ID was used again")
-	put(t, root, "proc/7/maps", enclaveMap)
+	hostfstest.Write(t, root, "proc/7/maps", enclaveMap)
 	stat(t, root, "7", "a third", 8_000_000)
 	is("sgx", "after exec again")
 	if err := os.RemoveAll(filepath.Join(r.Proc, "7")); err != nil {
@@ -108,7 +109,7 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 	for i := 1; i <= processes; i++ {
 		pid := strconv.Itoa(i)
 		stat(t, root, pid, "many", 1)
-		put(t, root, "proc/"+pid+"/maps", enclaveMap)
+		hostfstest.Write(t, root, "proc/"+pid+"/maps", enclaveMap)
 		tgids = append(tgids, uint32(i))
 	}
 	d, now := clocked(r)

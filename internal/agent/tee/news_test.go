@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -48,7 +49,7 @@ func TestProcessesThatDoNothingAreRarelyRead(t *testing.T) {
 	for i := 1; i <= processes; i++ {
 		pid := strconv.Itoa(i)
 		stat(t, root, pid, "idle", 1)
-		put(t, root, "proc/"+pid+"/maps", "")
+		hostfstest.Write(t, root, "proc/"+pid+"/maps", "")
 		tgids = append(tgids, uint32(i))
 	}
 	d, now := clocked(r)
@@ -86,13 +87,13 @@ func TestAReportedProcessIsLookedAtAtOnce(t *testing.T) {
 		}
 	}
 	is("none", "at first")
-	put(t, root, "proc/7/maps", enclaveMap)
+	hostfstest.Write(t, root, "proc/7/maps", enclaveMap)
 	is("none", "before a report")
 	*reported = []uint32{7} // the same name and start: only the report tells that another program runs
 	is("sgx", "after an exec")
 	*now = now.Add(24 * time.Hour)
 	is("sgx", "a day later")
-	put(t, root, "proc/7/maps", "")
+	hostfstest.Write(t, root, "proc/7/maps", "")
 	is("sgx", "before it is due")
 	*complete = false
 	if tgids, all := d.Due(); all {

@@ -4,11 +4,12 @@ package tee
 
 import (
 	"fmt"
-	"github.com/teescope/teescope/internal/lib/teelabel"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // machine creates a fake machine: files by path, symbolic links as "-> target". Each process gets a stat file.
@@ -16,7 +17,7 @@ func machine(t *testing.T, files map[string]string) Roots {
 	t.Helper()
 	root := t.TempDir()
 	for path, content := range files {
-		put(t, root, path, content)
+		hostfstest.Write(t, root, path, content)
 		if parts := strings.Split(path, "/"); parts[0] == "proc" && len(parts) > 2 && parts[2] != "task" {
 			stat(t, root, parts[1], "a program", 100)
 		}
@@ -24,27 +25,9 @@ func machine(t *testing.T, files map[string]string) Roots {
 	return Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}
 }
 
-func put(t *testing.T, root, path, content string) {
-	t.Helper()
-	full := filepath.Join(root, path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if target, ok := strings.CutPrefix(content, "-> "); ok {
-		_ = os.Remove(full)
-		err = os.Symlink(target, full)
-	} else {
-		err = os.WriteFile(full, []byte(content), 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func stat(t *testing.T, root, pid, comm string, start int) {
 	t.Helper()
-	put(t, root, "proc/"+pid+"/task/"+pid+"/stat", fmt.Sprintf("%s (%s) S 1%s %d 0\n", pid, comm, strings.Repeat(" 0", 17), start))
+	hostfstest.Write(t, root, "proc/"+pid+"/task/"+pid+"/stat", fmt.Sprintf("%s (%s) S 1%s %d 0\n", pid, comm, strings.Repeat(" 0", 17), start))
 }
 
 const (

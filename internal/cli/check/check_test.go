@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
@@ -59,21 +60,6 @@ func tried() []probe.Trial {
 			Ways:   []bpf.Trial{way(bpf.PerfEvent, "hardware counter", errors.New("no PMU on this machine"))},
 		},
 	}
-}
-
-func lay(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		full := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
 }
 
 func find(t *testing.T, r *Report, name string) Check {
@@ -151,7 +137,7 @@ func TestHardwareAndDrivers(t *testing.T) {
 		"no seccomp":     {nil, "seccomp", Missing, "less confined", "CONFIG_SECCOMP_FILTER"},
 		"confidential":   {map[string]string{"sys/kernel/security/lockdown": "none integrity [confidentiality]\n"}, "lockdown", Missing, "may not read", "lockdown=integrity"},
 	} {
-		c := find(t, Run(at(lay(t, tt.files))), tt.check)
+		c := find(t, Run(at(hostfstest.Tree(t, tt.files))), tt.check)
 		if c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) || !strings.Contains(c.Advice, tt.advice) || tt.advice == "" && c.Advice != "" {
 			t.Errorf("%s: %+v, want %s, %q and the advice %q", name, c, tt.status, tt.detail, tt.advice)
 		}
@@ -193,7 +179,7 @@ func TestCanRun(t *testing.T) {
 		}, "probe fork"},
 		"another probe": {btf, func(o *Options) { o.Try = func() ([]probe.Trial, error) { return tried()[:1], nil } }, ""},
 	} {
-		o := at(lay(t, tt.files))
+		o := at(hostfstest.Tree(t, tt.files))
 		tt.change(&o)
 		r := Run(o)
 		err := r.Err()
@@ -212,7 +198,7 @@ func TestCanRun(t *testing.T) {
 }
 
 func TestNoLandlock(t *testing.T) {
-	o := at(lay(t, nil))
+	o := at(hostfstest.Tree(t, nil))
 	o.Landlock = func() (int, error) { return 0, errors.New("Landlock is off") }
 	if c := find(t, Run(o), "landlock"); c.Status != Missing || c.Required || !strings.HasPrefix(c.Detail, "Landlock is off") {
 		t.Errorf("%+v", c)
@@ -221,7 +207,7 @@ func TestNoLandlock(t *testing.T) {
 
 // Both forms of a report. To update them: go test ./internal/cli/check -update
 func TestGoldenReports(t *testing.T) {
-	r := Run(at(lay(t, map[string]string{
+	r := Run(at(hostfstest.Tree(t, map[string]string{
 		"proc/cpuinfo": intel, "proc/sys/kernel/osrelease": "6.1.0-52-amd64\n", "dev/sgx_enclave": "",
 		"sys/devices/system/node/node0/x86/sgx_total_bytes": "134217728\n", "sys/kernel/btf/vmlinux": "",
 		"proc/sys/net/core/bpf_jit_enable": "1\n", "cgroup/cgroup.controllers": "",
@@ -292,7 +278,7 @@ func TestTheInTreeDriverIsWatchedByItsProbes(t *testing.T) {
 		{[]probe.Trial{seen}, OK, "watched by eBPF"},
 		{[]probe.Trial{seen, lost}, Limited, "1 of 2 probes watch it"},
 	} {
-		o := at(lay(t, map[string]string{"proc/cpuinfo": "flags : sgx sgx_lc\n", "dev/sgx_enclave": ""}))
+		o := at(hostfstest.Tree(t, map[string]string{"proc/cpuinfo": "flags : sgx sgx_lc\n", "dev/sgx_enclave": ""}))
 		o.Try = func() ([]probe.Trial, error) { return append(tried(), tt.more...), nil }
 		c := find(t, Run(o), "sgx")
 		if c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) {
@@ -309,20 +295,20 @@ func TestConfidentialMachine(t *testing.T) {
 			"sys/kernel/debug/swiotlb/io_tlb_used_hiwater": most + "\n",
 		}
 	}
-	if c := find(t, Run(at(lay(t, pool("100")))), "bounce-pool"); c.Status != OK || !strings.Contains(c.Detail, "1024 KiB of bounce buffers, of which at most 200 were") || c.Advice != "" {
+	if c := find(t, Run(at(hostfstest.Tree(t, pool("100")))), "bounce-pool"); c.Status != OK || !strings.Contains(c.Detail, "1024 KiB of bounce buffers, of which at most 200 were") || c.Advice != "" {
 		t.Errorf("%+v", c)
 	}
-	if c := find(t, Run(at(lay(t, pool("411")))), "bounce-pool"); c.Status != Limited || !strings.Contains(c.Advice, "larger swiotlb") {
+	if c := find(t, Run(at(hostfstest.Tree(t, pool("411")))), "bounce-pool"); c.Status != Limited || !strings.Contains(c.Advice, "larger swiotlb") {
 		t.Errorf("%+v", c)
 	}
-	realm := Run(at(lay(t, map[string]string{"sys/devices/platform/arm-cca-dev/uevent": ""})))
+	realm := Run(at(hostfstest.Tree(t, map[string]string{"sys/devices/platform/arm-cca-dev/uevent": ""})))
 	if c := find(t, realm, "cca"); c.Status != Limited || !strings.Contains(c.Detail, "realm") {
 		t.Errorf("%+v", c)
 	}
 	if c := find(t, realm, "bounce-pool"); c.Status != Unknown || !strings.Contains(c.Advice, "debugfs") {
 		t.Errorf("%+v", c)
 	}
-	for _, c := range Run(at(lay(t, nil))).Checks {
+	for _, c := range Run(at(hostfstest.Tree(t, nil))).Checks {
 		if c.Name == "bounce-pool" || c.Name == "cca" {
 			t.Errorf("an ordinary machine has %+v", c)
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // looked lists the files whose content is read.
@@ -30,13 +32,7 @@ func FuzzMachine(f *testing.F) {
 	}
 	root := f.TempDir()
 	for _, name := range append([]string{"dev/sgx_enclave", "dev/nvidia0"}, looked...) {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			f.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			f.Fatal(err)
-		}
+		hostfstest.Write(f, root, name, "")
 	}
 	f.Fuzz(func(t *testing.T, which byte, text string) {
 		path := filepath.Join(root, looked[int(which)%len(looked)])

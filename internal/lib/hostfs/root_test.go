@@ -17,15 +17,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-func write(t testing.TB, dir, name, text string) {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-}
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
+)
 
 func TestRead(t *testing.T) {
 	const most = 5000
@@ -38,7 +32,7 @@ func TestRead(t *testing.T) {
 	defer d.Close()
 	for _, size := range []int{0, 1, 511, 512, 513, most - 1, most, most + 1, 3 * firstRead} {
 		name := strconv.Itoa(size)
-		write(t, dir, name, strings.Repeat("x", size))
+		hostfstest.Write(t, dir, name, strings.Repeat("x", size))
 		if data, err := root.Read(most, name); err != nil || data == nil || len(data) != min(size, most) {
 			t.Errorf("of %d bytes %d are read, %v", size, len(data), err)
 		}
@@ -66,7 +60,7 @@ func TestRead(t *testing.T) {
 func TestReadLines(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{"a\nbc\n": "a\nbc\n", "a\nbc\nd": "a\nbc\n", "a\nbcdef\n": "a\n", "abcdefgh": "", "abcde": "abcde", "": ""} {
-		write(t, dir, "f", text)
+		hostfstest.Write(t, dir, "f", text)
 		if data, err := At(dir).ReadLines(5, "f"); err != nil || string(data) != want {
 			t.Errorf("the lines of %q are %q, %v; want %q", text, data, err, want)
 		}
@@ -93,7 +87,7 @@ func TestOtherKindsOfFiles(t *testing.T) {
 	if data, err := At("/dev").Read(10, "zero"); err != nil || !bytes.Equal(data, make([]byte, 10)) {
 		t.Errorf("of an endless file %q is read, %v", data, err)
 	}
-	write(t, dir, "file", "x")
+	hostfstest.Write(t, dir, "file", "x")
 	if err := os.Symlink("file", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +104,8 @@ func TestOtherKindsOfFiles(t *testing.T) {
 func TestIDs(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"100", "7", "self", "+8", "-9", "99999999999", "1x"} {
-		write(t, dir, name+"/comm", "x")
-		write(t, dir, "7/task/"+name+"/comm", "x")
+		hostfstest.Write(t, dir, name+"/comm", "x")
+		hostfstest.Write(t, dir, "7/task/"+name+"/comm", "x")
 	}
 	if pids, err := At(dir).Processes(); err != nil || !slices.Equal(pids, []int{7, 100}) {
 		t.Errorf("the processes are %v, %v", pids, err)

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 func TestStream(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "kallsyms", "0123456789")
+	hostfstest.Write(t, dir, "kallsyms", "0123456789")
 	for _, tt := range []struct {
 		most int64
 		want string
@@ -42,7 +44,7 @@ func TestStream(t *testing.T) {
 // A descriptor that cannot be read leads to its file, also when another file has its name now.
 func TestReopen(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a", "the first")
+	hostfstest.Write(t, dir, "a", "the first")
 	fd, err := unix.Open(filepath.Join(dir, "a"), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +53,7 @@ func TestReopen(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "b")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "a", "the second")
+	hostfstest.Write(t, dir, "a", "the second")
 	f, err := Reopen(fd, "a")
 	if err != nil {
 		t.Fatal(err)

@@ -15,21 +15,13 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // fake writes the files of a machine and returns it.
 func fake(t testing.TB, files map[string]string) Host {
 	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := hostfstest.Tree(t, files)
 	return Host{Proc: hostfs.At(filepath.Join(dir, "proc")), Sys: hostfs.At(filepath.Join(dir, "sys"))}
 }
 

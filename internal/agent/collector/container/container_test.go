@@ -17,28 +17,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // empty is a version 2 machine without containers.
 func empty(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()
-	write(t, root, "cgroup/cgroup.controllers", "cpu memory\n")
-	write(t, root, "proc/stat", "btime 1700000000\n")
+	hostfstest.Write(t, root, "cgroup/cgroup.controllers", "cpu memory\n")
+	hostfstest.Write(t, root, "proc/stat", "btime 1700000000\n")
 	return root
 }
 
 // run starts the n-th fake container under a name.
 func run(t testing.TB, root string, n int, name string) {
 	t.Helper()
-	write(t, root, group(n)+"/memory.current", "100\n")
-	write(t, root, group(n)+"/cgroup.procs", fmt.Sprintln(1000+n))
+	hostfstest.Write(t, root, group(n)+"/memory.current", "100\n")
+	hostfstest.Write(t, root, group(n)+"/cgroup.procs", fmt.Sprintln(1000+n))
 	rename(t, root, n, name)
 }
 
 func rename(t testing.TB, root string, n int, name string) {
 	t.Helper()
-	write(t, root, "docker/"+id(n)+"/config.v2.json", `{"Name":"/`+name+`","Config":{"Image":"image"}}`)
+	hostfstest.Write(t, root, "docker/"+id(n)+"/config.v2.json", `{"Name":"/`+name+`","Config":{"Image":"image"}}`)
 }
 
 func TestContainersComeAndGo(t *testing.T) {
@@ -98,7 +99,7 @@ func TestRenamedContainer(t *testing.T) {
 		t.Error("the container does not have its new name")
 	}
 	// While the runtime writes its file, the name stays.
-	write(t, root, "docker/"+id(0)+"/config.v2.json", `{"Name":`)
+	hostfstest.Write(t, root, "docker/"+id(0)+"/config.v2.json", `{"Name":`)
 	now = now.Add(lookEvery)
 	if got := sample(t, exposition(t, c), "container_memory_usage_bytes", `name="after"`); got == "" {
 		t.Error("the container lost its name")
@@ -110,7 +111,7 @@ func TestRestartedContainer(t *testing.T) {
 	root := empty(t)
 	c := fake(root)
 	start := func(ticks int) {
-		write(t, root, "proc/1000/stat", fmt.Sprintf("1000 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0\n", ticks))
+		hostfstest.Write(t, root, "proc/1000/stat", fmt.Sprintf("1000 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0\n", ticks))
 		run(t, root, 0, "x")
 	}
 	for _, ticks := range []int{100, 500} {
@@ -189,14 +190,14 @@ func TestShortLivedContainers(t *testing.T) {
 func TestOddNames(t *testing.T) {
 	root := empty(t)
 	for n, parent := range []string{"new\nline", `quo"te`, "back\\slash", "bad\xff", "bad\xfe", `bad\xff`, "\u00fcml\u00e4ut"} {
-		write(t, root, "cgroup/"+parent+"/docker-"+id(n)+".scope/memory.current", "1\n")
+		hostfstest.Write(t, root, "cgroup/"+parent+"/docker-"+id(n)+".scope/memory.current", "1\n")
 	}
 	for _, same := range []string{"bad\xff", `bad\xff`} {
-		write(t, root, "cgroup/"+same+"/lxc.payload.a\xffb/memory.current", "1\n")
+		hostfstest.Write(t, root, "cgroup/"+same+"/lxc.payload.a\xffb/memory.current", "1\n")
 	}
 	deep := "cgroup" + strings.Repeat("/"+strings.Repeat("x", 200), 8) // longer than the maximum of other label values
 	for n := range 2 {
-		write(t, root, deep+"/docker-"+id(n)+".scope/memory.current", "1\n")
+		hostfstest.Write(t, root, deep+"/docker-"+id(n)+".scope/memory.current", "1\n")
 	}
 	if got := strings.Count(string(exposition(t, fake(root))), "\ncontainer_memory_usage_bytes{"); got != 11 {
 		t.Errorf("%d containers, want 11", got)
@@ -245,13 +246,13 @@ func BenchmarkCollect(b *testing.B) {
 		if err := os.WriteFile(filepath.Join(root, group(n), "cgroup.procs"), fmt.Appendln(nil, 1000+n), 0o644); err != nil {
 			b.Fatal(err)
 		}
-		write(b, root, fmt.Sprintf("proc/%d/ns/net", 1000+n), fmt.Sprintf("-> net:[%d]", n))
+		hostfstest.Write(b, root, fmt.Sprintf("proc/%d/ns/net", 1000+n), fmt.Sprintf("-> net:[%d]", n))
 		for _, name := range []string{"stat", "net/dev"} {
 			data, err := os.ReadFile(filepath.Join(machine, "proc/100", name))
 			if err != nil {
 				b.Fatal(err)
 			}
-			write(b, root, fmt.Sprintf("proc/%d/%s", 1000+n, name), string(data))
+			hostfstest.Write(b, root, fmt.Sprintf("proc/%d/%s", 1000+n, name), string(data))
 		}
 	}
 	benchmark(b, fake(root))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
@@ -44,7 +45,7 @@ func FuzzMachine(f *testing.F) {
 		"proc/1000/ns/net": "-> net:[2]", "proc/1/ns/net": "-> net:[1]", "proc/1000/net/dev": "", "docker/" + id(0) + "/config.v2.json": "",
 		"storage/overlay-containers/containers.json": "",
 	} {
-		write(f, root, name, text)
+		hostfstest.Write(f, root, name, text)
 	}
 	f.Fuzz(func(t *testing.T, outer, inner string, numbers, other []byte) {
 		for _, name := range []string{outer, inner} {

@@ -14,28 +14,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
-
-// write writes one file below root, or a symbolic link if the text is "-> TARGET".
-func write(t testing.TB, root, path, text string) {
-	t.Helper()
-	full := filepath.Join(root, path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if target, ok := strings.CutPrefix(text, "-> "); ok {
-		err = os.Symlink(strings.TrimSpace(target), full)
-	} else {
-		err = os.WriteFile(full, []byte(text), 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 var heading = regexp.MustCompile(`(?m)^-- (.+) --\n`)
 
@@ -53,7 +36,7 @@ func unpack(t testing.TB, file string) string {
 		if i+1 < len(at) {
 			end = at[i+1][0]
 		}
-		write(t, root, text[m[2]:m[3]], text[m[1]:end])
+		hostfstest.Write(t, root, text[m[2]:m[3]], text[m[1]:end])
 	}
 	return root
 }

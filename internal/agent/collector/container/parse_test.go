@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 func TestParseDeviceName(t *testing.T) {
@@ -54,7 +56,7 @@ func TestParseStorage(t *testing.T) {
 // Only an ID becomes part of a path.
 func TestLookOnlyTakesIDs(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, "docker/../secret/config.v2.json", `{"Name":"/secret"}`)
+	hostfstest.Write(t, root, "docker/../secret/config.v2.json", `{"Name":"/secret"}`)
 	r := newRuntimes(Options{Docker: root + "/docker"})
 	for _, id := range []string{"../secret", "", ".", "web", "0123456789a/../../secret"} {
 		if d, ok := r.look(id); ok {

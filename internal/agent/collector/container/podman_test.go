@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // podman runs real containers in separate storage.
@@ -44,7 +46,7 @@ func newPodman(t *testing.T) *podman {
 	p := &podman{t: t, root: root}
 	// The limit of open files is low, because root may not be allowed to raise it. Podman itself creates the
 	// control groups, because there may be no systemd.
-	write(t, p.root, "containers.conf", `[containers]
+	hostfstest.Write(t, p.root, "containers.conf", `[containers]
 default_ulimits=["nofile=1024:1024","nproc=1024:1024"]
 [engine]
 runtime="runc"

@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // runImage writes a Docker container that started some seconds after the machine.
 func runImage(t *testing.T, root string, n, since int, name, image, imageID string) {
 	t.Helper()
-	write(t, root, group(n)+"/memory.current", "1\n")
-	write(t, root, group(n)+"/cgroup.procs", fmt.Sprintln(1000+n))
-	write(t, root, "proc/stat", "btime 1700000000\n")
-	write(t, root, fmt.Sprintf("proc/%d/stat", 1000+n), fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0\n", 1000+n, 100*since))
-	write(t, root, "docker/"+id(n)+"/config.v2.json", fmt.Sprintf(`{"Name":"/%s","Image":%q,"Config":{"Image":%q}}`, name, imageID, image))
+	hostfstest.Write(t, root, group(n)+"/memory.current", "1\n")
+	hostfstest.Write(t, root, group(n)+"/cgroup.procs", fmt.Sprintln(1000+n))
+	hostfstest.Write(t, root, "proc/stat", "btime 1700000000\n")
+	hostfstest.Write(t, root, fmt.Sprintf("proc/%d/stat", 1000+n), fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0\n", 1000+n, 100*since))
+	hostfstest.Write(t, root, "docker/"+id(n)+"/config.v2.json", fmt.Sprintf(`{"Name":"/%s","Image":%q,"Config":{"Image":%q}}`, name, imageID, image))
 }
 
 func TestContainersThatFollowOthers(t *testing.T) {
@@ -56,7 +57,7 @@ func TestContainersThatFollowOthers(t *testing.T) {
 	runImage(t, root, 0, 100, "shop", "shop:1", "sha256:a")
 	expect(110, "shop", "")
 	// A health check and a program that a user executes in the container are processes of it.
-	write(t, root, group(0)+"/cgroup.procs", "1999\n1000\n")
+	hostfstest.Write(t, root, group(0)+"/cgroup.procs", "1999\n1000\n")
 	expect(120, "shop", "")
 	gone(0)
 	runImage(t, root, 1, 130, "shop", "shop:1", "sha256:a")

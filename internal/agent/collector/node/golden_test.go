@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
@@ -63,13 +64,7 @@ func roots(t testing.TB) Options {
 			"E:ID_MODEL=Disk_1\nE:ID_SERIAL=Disk_1_S42\nE:ID_SERIAL_SHORT=S42\nE:ID_WWN=0x5000\nE:ID_PATH=pci-0\nE:ID_REVISION=A1\n",
 		"b253:0": "E:DM_NAME=vg-root\nE:DM_UUID=LVM-1\nE:DM_VG_NAME=vg\nE:DM_LV_NAME=root\nE:ID_FS_TYPE=ext4\nE:ID_FS_USAGE=filesystem\nE:ID_FS_UUID=u1\nE:ID_FS_VERSION=1.0\n",
 	} {
-		path := filepath.Join(root, "run/udev/data", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(properties), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hostfstest.Write(t, root, "run/udev/data/"+name, properties)
 	}
 	return Options{Proc: "testdata/proc", Sys: "testdata/sys", RootFS: root}
 }

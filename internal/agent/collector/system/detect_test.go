@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // fakeProcess writes a process with or without an enclave below root.
@@ -23,13 +24,7 @@ func fakeProcess(t testing.TB, root, pid string, enclave bool) {
 	for path, text := range map[string]string{
 		"maps": maps, "task/" + pid + "/stat": pid + " (p) S" + strings.Repeat(" 1", 20) + "\n",
 	} {
-		full := filepath.Join(root, "proc", pid, path)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hostfstest.Write(t, filepath.Join(root, "proc", pid), path, text)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
@@ -165,17 +165,8 @@ func TestManyPeers(t *testing.T) {
 // parent returns the roots of a machine with the driver of Nitro Enclaves.
 func parent(t *testing.T, files map[string]string) tee.Roots {
 	t.Helper()
-	root := t.TempDir()
 	files["dev/nitro_enclaves"] = ""
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	root := hostfstest.Tree(t, files)
 	return tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}
 }
 

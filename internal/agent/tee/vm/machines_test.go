@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // deleted is a fake of the map of numbers.
@@ -223,15 +224,7 @@ func TestKeys(t *testing.T) {
 		"version 1": {"misc/misc.capacity": "tdx 48\n", "misc/misc.current": "tdx 5\n"},
 		"empty":     {"misc.capacity": "", "misc.current": ""},
 	} {
-		root := t.TempDir()
-		for file, content := range files {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(root, file), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		root := hostfstest.Tree(t, files)
 		got := values(t, func(emit func(prometheus.Metric)) {
 			if err := f.emitKeys(root, emit); err != nil {
 				t.Error(err)
@@ -297,13 +290,7 @@ func TestStatistics(t *testing.T) {
 		"75-11/pages_4k": "7\n", "75-11/halt_poll_fail_ns": "1500000000\n", "75-12/pages_4k": "5\n", // of one process
 		"80-9/pages_2m": "3\n", "80-9/pages_1g": "many\n", "99-1/pages_4k": "1\n", "exits": "5\n", "../x-1/pages_4k": "1\n",
 	} {
-		path := filepath.Join(root, "sys/kernel/debug/kvm", file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hostfstest.Write(t, filepath.Join(root, "sys/kernel/debug/kvm"), file, text)
 	}
 	sys := hostfs.At(filepath.Join(root, "sys"))
 	got := values(t, func(emit func(prometheus.Metric)) { m.emitStatistics(newFamilies(), sys, emit) })

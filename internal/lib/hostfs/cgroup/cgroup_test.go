@@ -10,23 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-// tree creates files by path and returns their root.
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for path, text := range files {
-		full := filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
-}
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
+)
 
 func open(t *testing.T, root string) *FS {
 	t.Helper()
@@ -55,7 +41,7 @@ func get(s *Stats, n Stat) string {
 }
 
 func TestVersion2(t *testing.T) {
-	f := open(t, tree(t, map[string]string{
+	f := open(t, hostfstest.Tree(t, map[string]string{
 		"cgroup.controllers": "cpu io memory pids misc\n", "cgroup.procs": "1\n",
 		"b.slice/c/cpu.stat":            "usage_usec 30\nuser_usec 20\nsystem_usec 10\nnr_periods 4\nnr_throttled 3\nthrottled_usec 2\n",
 		"b.slice/c/cpu.max":             "50000 100000\n",
@@ -134,7 +120,7 @@ func version1() map[string]string {
 }
 
 func TestVersion1(t *testing.T) {
-	f := open(t, tree(t, version1()))
+	f := open(t, hostfstest.Tree(t, version1()))
 	if got, want := paths(t, f), []string{"/docker", "/docker/c"}; !slices.Equal(got, want) {
 		t.Errorf("the groups are %v, want %v", got, want)
 	}
@@ -176,7 +162,7 @@ func TestHybrid(t *testing.T) {
 	} {
 		files["unified/"+path] = text
 	}
-	f := open(t, tree(t, files))
+	f := open(t, hostfstest.Tree(t, files))
 	if got, want := paths(t, f), []string{"/docker", "/docker/c"}; !slices.Equal(got, want) {
 		t.Errorf("the groups are %v, want %v", got, want)
 	}
@@ -206,7 +192,7 @@ func TestWalkIsBounded(t *testing.T) {
 	for i := range 20 {
 		files[fmt.Sprintf("g%d/h/cgroup.procs", i)] = ""
 	}
-	f := open(t, tree(t, files))
+	f := open(t, hostfstest.Tree(t, files))
 	f.limit = 10
 	n := 0
 	if err := f.Walk(func(Group) { n++ }); !errors.Is(err, errTooMany) || n != 10 {
@@ -215,7 +201,7 @@ func TestWalkIsBounded(t *testing.T) {
 }
 
 func TestReadIsBounded(t *testing.T) {
-	f := open(t, tree(t, map[string]string{
+	f := open(t, hostfstest.Tree(t, map[string]string{
 		"cgroup.controllers": "", "g/cgroup.procs": strings.Repeat("1234567\n", maxFile/4),
 	}))
 	if got := len(f.AppendProcs(nil, "/g")); got != maxFile/8 {

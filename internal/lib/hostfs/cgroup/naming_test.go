@@ -3,10 +3,11 @@
 package cgroup
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // TestNaming checks the choice of the hierarchy, and that walks use the groups of that hierarchy.
@@ -27,13 +28,7 @@ func TestNaming(t *testing.T) {
 	} {
 		root := t.TempDir()
 		for _, f := range tt.files {
-			path := filepath.Join(root, f)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			hostfstest.Write(t, root, f, "")
 		}
 		got := Naming(root)
 		if got != tt.want || got.Controller() != tt.controller {

@@ -54,14 +54,14 @@ var (
 	ErrStuck       = errors.New("the process did not answer in time")
 	errQuarantined = errors.New("the process did not answer an earlier read")
 	errTenant      = errors.New("too many processes of the same user or control group do not answer")
-	errExhausted   = errors.New("too many processes do not answer")
+	ErrExhausted   = errors.New("too many processes do not answer")
 	ErrNotReady    = errors.New("processes are read only after the agent has dropped its privileges")
 )
 
 // Unanswered reports whether an error is one of the above. It says nothing about what was to be read, and a later read may
 // succeed.
 func Unanswered(err error) bool {
-	return slices.ContainsFunc([]error{ErrStuck, errQuarantined, errTenant, errExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{ErrStuck, errQuarantined, errTenant, ErrExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Options configure a Pool.
@@ -126,7 +126,7 @@ func (p *Pool) Figures() Figures {
 	p.forget(time.Now())
 	return Figures{
 		Stuck: p.stuck, Quarantined: len(p.known),
-		RefusedQuarantined: p.refused[errQuarantined], RefusedTenant: p.refused[errTenant], RefusedExhausted: p.refused[errExhausted],
+		RefusedQuarantined: p.refused[errQuarantined], RefusedTenant: p.refused[errTenant], RefusedExhausted: p.refused[ErrExhausted],
 	}
 }
 
@@ -299,7 +299,7 @@ func (p *Pool) suspected(pid int) error {
 			p.opts.Log.Warn("processes are no longer read: too many do not answer", "limit", maxStuck)
 		}
 		p.wasEmpty = true
-		return p.refuse(errExhausted)
+		return p.refuse(ErrExhausted)
 	case p.ofTenant(of) >= maxOfTenant:
 		return p.refuse(errTenant)
 	}

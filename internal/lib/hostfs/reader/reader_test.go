@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
 // machine is a /proc with processes of one user each.
@@ -24,8 +24,8 @@ func machine(t *testing.T, users map[int]int) Options {
 	root := t.TempDir()
 	for pid, user := range users {
 		dir := filepath.Join(root, fmt.Sprint(pid))
-		put(t, filepath.Join(dir, "status"), fmt.Sprintf("Name:\tp\nUid:\t%d\t0\t0\t0\n", user))
-		put(t, filepath.Join(dir, "comm"), "p\n")
+		hostfstest.Write(t, dir, "status", fmt.Sprintf("Name:\tp\nUid:\t%d\t0\t0\t0\n", user))
+		hostfstest.Write(t, dir, "comm", "p\n")
 		started(t, root, pid, 100)
 	}
 	return Options{Proc: hostfs.At(root), Cgroup: root, Log: slog.New(slog.DiscardHandler)}
@@ -34,17 +34,7 @@ func machine(t *testing.T, users map[int]int) Options {
 func started(t *testing.T, root string, pid, ticks int) {
 	t.Helper()
 	stat := fmt.Sprintf("%d (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 %d 0 0\n", pid, ticks)
-	put(t, filepath.Join(root, fmt.Sprint(pid), "task", fmt.Sprint(pid), "stat"), stat)
-}
-
-func put(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hostfstest.Write(t, root, filepath.Join(fmt.Sprint(pid), "task", fmt.Sprint(pid), "stat"), stat)
 }
 
 // hang begins a read that ends when the channel is closed, and returns why the caller stopped waiting.
@@ -81,7 +71,7 @@ func TestAReadThatNeedsAProcessorHasMoreTime(t *testing.T) {
 		_, err := Of(p, 7, func() (int, error) {
 			thread := unix.Gettid()
 			stat := fmt.Sprintf("%d (teescope) %s 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 50 0 0\n", thread, state)
-			put(t, filepath.Join(o.Proc.Path(), "self", "task", fmt.Sprint(thread), "stat"), stat)
+			hostfstest.Write(t, o.Proc.Path(), filepath.Join("self", "task", fmt.Sprint(thread), "stat"), stat)
 			time.Sleep(takes)
 			return 1, nil
 		})
@@ -248,7 +238,7 @@ func TestWorkersAreBounded(t *testing.T) {
 		for pid := 1; pid <= 2*maxStuck; pid++ {
 			want := ErrStuck
 			if pid > maxStuck {
-				want = errExhausted
+				want = ErrExhausted
 			}
 			if err := hang(p, pid, release); !errors.Is(err, want) {
 				t.Errorf("process %d: %v, want %v", pid, err, want)

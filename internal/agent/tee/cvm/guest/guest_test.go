@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
@@ -90,13 +90,7 @@ func TestForced(t *testing.T) {
 // machine is a fake machine with these files.
 func machine(t testing.TB, files map[string]string) tee.Roots {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		file := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := hostfstest.Tree(t, files)
 	return tee.Roots{Proc: filepath.Join(dir, "proc"), Dev: filepath.Join(dir, "dev"), Sys: filepath.Join(dir, "sys")}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
@@ -58,17 +59,7 @@ func TestMachines(t *testing.T) {
 
 func write(t *testing.T, files map[string]string) tee.Roots {
 	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		full := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return rootsAt(root)
+	return rootsAt(hostfstest.Tree(t, files))
 }
 
 func TestAMachineWithoutSGXHasNoSamples(t *testing.T) {
