@@ -63,3 +63,32 @@ func TestChanceIsStated(t *testing.T) {
 		t.Errorf("only %d tests state a rate: %v", len(stated), slices.Sorted(maps.Keys(stated)))
 	}
 }
+
+// TestRandomNumbersHaveASeed: a test takes its random numbers from a generator with a seed, so each run has the same ones. The
+// generator of the package has another seed in each process.
+func TestRandomNumbersHaveASeed(t *testing.T) {
+	made := []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "PCG"}
+	seeded := 0
+	for _, s := range parse(t) {
+		if !strings.HasSuffix(s.file, "_test.go") || !slices.ContainsFunc(s.imports, func(name string) bool { return strings.HasPrefix(name, "math/rand") }) {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			f, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			switch of, ok := f.X.(*ast.Ident); {
+			case !ok || of.Name != "rand":
+			case slices.Contains(made, f.Sel.Name):
+				seeded++
+			default:
+				t.Errorf("%s: rand.%s has another seed in each run", s.set.Position(f.Pos()), f.Sel.Name)
+			}
+			return true
+		})
+	}
+	if seeded < 20 {
+		t.Errorf("only %d generators with a seed", seeded)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -321,10 +320,10 @@ func (s *teescope) stop(t *testing.T) {
 	}
 }
 
-// portsGiven counts the ports that freeAddr has tried. The first one is random, because other runs may use ports too.
+// portsGiven counts the ports that freeAddr has tried. The first one differs between processes, because other runs use ports too.
 var (
 	portsGiven atomic.Uint32
-	firstPort  = rand.Uint32N(portsMany)
+	firstPort  = uint32(97 * os.Getpid() % portsMany)
 )
 
 // The kernel gives a port below 32768 to no socket that leaves the choice to it (ip_local_port_range).

@@ -246,8 +246,9 @@ func countAloud(file, kind string) {
 		panic(err)
 	}
 	n := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(data)))
+	random := rand.New(rand.NewPCG(1, uint64(kind[0])))
 	for {
-		for end := time.Now().Add(time.Duration(rand.Int64N(int64(300 * time.Millisecond)))); time.Now().Before(end); {
+		for end := time.Now().Add(time.Duration(random.Int64N(int64(300 * time.Millisecond)))); time.Now().Before(end); {
 			for range 50 {
 				_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
 			}
@@ -261,7 +262,7 @@ func countAloud(file, kind string) {
 			}
 		}
 		if kind == "bursty" {
-			time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
+			time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
 		}
 	}
 }
