@@ -3,7 +3,6 @@
 package profiles
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/run/profile"
-	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 // stack is a stack of a workload, the innermost function first, with its samples. Functions of the kernel begin with "k:".
@@ -45,17 +43,7 @@ func stacked(t *testing.T, at time.Time, stacks ...stack) []byte {
 			t.Fatal(err)
 		}
 	}
-	p := b.Profile()
-	p.Began, p.Lasted = at, time.Minute
-	format, err := write.Choose("pprof", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := format.Write(&out, p, "test"); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
+	return encoded(t, b, at)
 }
 
 // The shares are computed by hand. In the kernel, db has 40 samples: 30 by calls of log, 10 by a function without a name.

@@ -40,6 +40,12 @@ func minute(t *testing.T, at time.Time, n int64) []byte {
 			t.Fatal(err)
 		}
 	}
+	return encoded(t, b, at)
+}
+
+// encoded writes a profile of one minute.
+func encoded(t *testing.T, b *profile.Builder, at time.Time) []byte {
+	t.Helper()
 	p := b.Profile()
 	p.Began, p.Lasted = at, time.Minute
 	format, err := write.Choose("pprof", "")
