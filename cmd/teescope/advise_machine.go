@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -18,7 +19,7 @@ func (o *adviseFlags) isNamed(instance string) bool {
 }
 
 // knowsMachine returns an error if the machine of --instance is none of those that have the workload.
-func (o *adviseFlags) knowsMachine(all []analysis.Limit) error {
+func (o *adviseFlags) knowsMachine(all []engine.Limit) error {
 	var machines []string
 	for _, l := range all {
 		if l.Instance != "" && !slices.Contains(machines, l.Instance) {
