@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/cli"
 	advised "github.com/teescope/teescope/internal/cli/advise"
 )
@@ -69,7 +70,7 @@ func TestAdviseIsAboutOneMachine(t *testing.T) {
 func TestAdviseUnknownMachine(t *testing.T) {
 	for instance, want := range map[string]string{"": "", "a": "", "a:1": "", "c": `http://x has no series of the workload "db" on "c": use one of a:1, b:1`} {
 		o := adviseFlags{instance: instance, Analysis: cli.Analysis{Server: "http://x", Workload: "db"}}
-		err := o.knowsMachine([]analysis.Limit{{Instance: "b:1"}, {Instance: "a:1"}, {Instance: "b:1"}})
+		err := o.knowsMachine([]engine.Limit{{Instance: "b:1"}, {Instance: "a:1"}, {Instance: "b:1"}})
 		if (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%q: %v, want %q", instance, err, want)
 		}

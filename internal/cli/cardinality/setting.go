@@ -36,7 +36,11 @@ func loweringSettings() []lowering {
 
 // timed are the families that syscalls.time adds.
 func timed() []string {
-	return []string{"teescope_syscall_seconds_total", "teescope_syscall_duration_seconds", "teescope_process_syscall_seconds_total"}
+	return []string{
+		"teescope_syscall_seconds_total", "teescope_syscall_duration_seconds", "teescope_process_syscall_seconds_total",
+		"teescope_run_queue_wait_outside_calls_seconds_total", "teescope_process_run_queue_wait_outside_calls_seconds_total",
+		"teescope_io_wait_outside_calls_seconds_total", "teescope_process_io_wait_outside_calls_seconds_total",
+	}
 }
 
 // settingFamilies are the families that workloads.settings adds.
