@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web holds the built page, so that the binary serves it without any
-// file beside it. It refuses to serve anything itself: that is internal/server/httpapi.
+// Package web holds the built page, so that the binary serves it without any file beside it. It does not serve anything
+// itself: that is internal/server/httpapi.
 package web
 
 import (

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fleet measures what a server needs for many agents. It simulates agents, starts a teescope server that
-// scrapes them, runs the page's queries, and reports memory, CPU, latencies and disk.
+// Command fleet measures the resources that a server needs for many agents. It simulates agents, starts a teescope server
+// that scrapes them, runs the page's queries, and reports memory, CPU, latencies and disk.
 //
-// It refuses to judge. The results are for one machine, and the report shows how busy that machine was.
+// It draws no conclusions. The results apply to one machine, and the report shows how busy that machine was.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sbom writes the software bill of materials of a binary: the Go modules that are linked into it, and the npm
-// packages whose code is in its page. It refuses to list what only builds or tests teescope.
+// packages whose code is in its page. It does not list what only builds or tests teescope.
 //
 //	sbom -bin bin/teescope -lock web/package-lock.json bin/teescope.cdx.json
 //
@@ -115,7 +115,7 @@ func named(kind, name, version string) component {
 func module(m debug.Module) component {
 	c := named("golang", m.Path, m.Version)
 	if m.Sum != "" {
-		c.Properties = []property{{"go:sum", m.Sum}} // of the module's files, not of an archive, so it is no hash here
+		c.Properties = []property{{"go:sum", m.Sum}} // of the module's files, not of an archive, so it is not a hash here
 	}
 	return c
 }

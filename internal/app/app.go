@@ -2,8 +2,7 @@
 
 // Package app is the composition root: it turns a configuration into services and runs them.
 //
-// It lists by hand everything that the program consists of. It refuses to contain code that can be tested without the
-// whole program.
+// It explicitly lists all parts of the program. It does not contain code that can be tested without the whole program.
 package app
 
 import (
@@ -307,7 +306,7 @@ func (p *program) run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
-// announcer tells the user that everything runs. The group calls its Run when all services are initialised.
+// announcer prints that everything runs. The group calls its Run when all services are initialised.
 type announcer struct {
 	out  io.Writer
 	url  func() string

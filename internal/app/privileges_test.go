@@ -153,7 +153,7 @@ func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 	})
 }
 
-// A process that can open no more files for a moment goes on.
+// A process that can open no more files for a moment continues.
 func TestPrivilegeDropperWaitsForFiles(t *testing.T) {
 	inChild(t, func(t *testing.T, dir string) {
 		var was unix.Rlimit

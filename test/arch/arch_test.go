@@ -3,7 +3,7 @@
 // Package arch holds the tests that keep ARCHITECTURE.md true. They check imports, the required parts of source files,
 // the table of packages, and names in documents.
 //
-// It reads only the source tree. It refuses to know what any package does.
+// It reads only the source tree. It does not depend on what any package does.
 package arch
 
 import (

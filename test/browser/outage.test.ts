@@ -62,7 +62,7 @@ it("keeps every page while the server is down, says so, sends no more requests t
   for (const { asked } of open) asked.length = 0;
   await sleep(4000);
   const seconds = (Date.now() - began) / 1000;
-  const questions = open.map(({ asked }) => [...asked]); // a copy, because the pages go on querying
+  const questions = open.map(({ asked }) => [...asked]); // a copy, because the pages continue querying
   for (const [i, { view, page }] of open.entries()) {
     if (KEEPS_DATA.includes(view.page) && shows[i]) expect(await page.locator(view.ready).count(), view.page).toBeGreaterThan(0);
     expect(await page.locator("header .live").textContent(), view.page).toBe("No answer");

@@ -179,7 +179,7 @@ describe("time", () => {
     const asked: URL[] = [];
     page.on("request", (request) => asked.push(new URL(request.url())));
     await sleep(6000);
-    // Each chart is asked for at most once more, all until the same end. Requests for facts about the server go on.
+    // Each chart is asked for at most once more, all until the same end. Requests for facts about the server continue.
     const charts = asked.filter((url) => url.pathname.endsWith("/query_range"));
     expect([...new Set(charts.map((url) => url.searchParams.get("end")))].length).toBeLessThanOrEqual(1);
     expect(new Set(charts.map(String)).size).toBe(charts.length);

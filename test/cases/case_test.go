@@ -2,8 +2,8 @@
 
 // Package cases tests the diagnosis. Each file in data holds the series of a machine and the expected findings.
 //
-// Every case runs through PromQL and all rules at once, so that findings of other rules show too. It refuses to run
-// real programs: test/e2e and test/sgx do that.
+// Every case runs through PromQL and all rules at once, so that findings of other rules show too. It does not run real
+// programs: test/e2e and test/sgx do that.
 package cases
 
 import (

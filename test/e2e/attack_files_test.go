@@ -30,7 +30,7 @@ func TestFilesThatNeverEnd(t *testing.T) {
 	server := func(more ...string) []string {
 		return append([]string{"server", "--listen", freeAddr(t), "--data-dir", t.TempDir(), "--targets", "127.0.0.1:1"}, more...)
 	}
-	// indirect writes a file that names the bad one, in place of FILE.
+	// indirect writes a file that names the bad one, instead of FILE.
 	indirect := func(name, text, bad string) string {
 		to := at(filepath.Base(bad) + "-" + name)
 		replace(t, to, []byte(strings.ReplaceAll(text, "FILE", bad)))

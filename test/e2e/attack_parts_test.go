@@ -67,8 +67,8 @@ func replaced(t *testing.T, s *teescope, role string, before map[string]int) map
 	return now
 }
 
-// A part of up that is killed is started again, as often as it takes, and the other part goes on. While the agent
-// stands still its machine is marked as down.
+// A part of up that is killed is started again, as often as it takes, and the other part continues. While the agent stands
+// still its machine is marked as down.
 func TestAttackOnOnePartOfUp(t *testing.T) {
 	t.Parallel()
 	s := confined(t, "up", "--data-dir", t.TempDir(), "--interval", "500ms")

@@ -75,7 +75,7 @@ func (s *teescope) answers(t *testing.T) samples {
 	return at
 }
 
-// Processes of which the command line, the mappings and the program file cannot be read: the agent goes on, names other
+// Processes of which the command line, the mappings and the program file cannot be read: the agent continues, names other
 // programs and ends when it is told to. It also starts while they hang.
 func TestProcessesThatNeverAnswer(t *testing.T) {
 	a := agent(t)

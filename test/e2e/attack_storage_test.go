@@ -249,7 +249,7 @@ func limitFiles(t *testing.T, pid int, limit string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// The process may open no more files for a while. It goes on, says so if samples are lost, and recovers.
+// The process may open no more files for a while. It continues, says so if samples are lost, and recovers.
 func TestNoMoreFilesCanBeOpened(t *testing.T) {
 	t.Parallel()
 	rooms := newRooms(t)

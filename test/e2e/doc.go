@@ -3,8 +3,8 @@
 // Package e2e runs the real teescope binary on the real kernel with real programs. It compares the exposition with
 // independent sources: /proc, getrusage, strace, the programs' own statistics, and a real Prometheus.
 //
-// It refuses to import any package of teescope. Like a user, it knows only the command line, the exposition and the
-// HTTP API. The tests have the build tag e2e and need root:
+// It does not import any package of teescope. Like a user, it knows only the command line, the exposition and the HTTP API.
+// The tests have the build tag e2e and need root:
 //
 //	make e2e
 //

@@ -156,7 +156,7 @@ func TestOwnProbesCountWhatTheProgramDoes(t *testing.T) {
 	})
 }
 
-// A probe that takes more than its part of the budget is detached, and its metric ends. The others go on.
+// A probe that takes more than its part of the budget is detached, and its metric ends. The others continue.
 func TestProbesAboveTheBudgetAreDetached(t *testing.T) {
 	t.Parallel()
 	program := prog(t, "probed", "e2eprobecost")

@@ -345,7 +345,7 @@ func TestRecordIsKilled(t *testing.T) {
 		t.Errorf("%q, %d samples", r.ends, len(r.times))
 	}
 	gone(t, programsSince(t, before))
-	// The command goes on, as that of perf record does.
+	// The command continues, as that of perf record does.
 	if err := exec.Command("pkill", "-KILL", "-x", "e2ekilled").Run(); err != nil {
 		t.Errorf("the command has ended: %v", err)
 	}

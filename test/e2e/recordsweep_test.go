@@ -36,7 +36,7 @@ func sweepRuns(t *testing.T, dir string) map[string]os.FileInfo {
 	return complete
 }
 
-// A sweep of 24 points that is killed goes on where it was, and does nothing twice.
+// A sweep of 24 points that is killed continues where it was, and does nothing twice.
 func TestRecordSweepGoesOn(t *testing.T) {
 	before, dir := loadedPrograms(t), filepath.Join(t.TempDir(), "sweep")
 	args := []string{

@@ -56,7 +56,7 @@ func redisInfo(t *testing.T, port, key string) float64 {
 	return n
 }
 
-// Without pipelining, Redis reads once and writes once for each command. Its own count is the truth.
+// Without pipelining, Redis reads once and writes once for each command. Its own count is the true value.
 func TestRedisUnderLoad(t *testing.T) {
 	t.Setenv("MALLOC_ARENA_MAX", "1")
 	background(t, copyTo(t, "/usr/bin/sleep", "e2esettings"), "600")

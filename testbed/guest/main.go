@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command guest is the first process of a virtual machine. It mounts file systems, loads modules, runs one
-// command, and sends its output, exit status and files to the host, which then ends the machine. It powers the
-// machine off only when that fails. It refuses to know what it runs: the host sends a job.
+// Command guest is the first process of a virtual machine. It mounts file systems, loads modules, runs one command, and
+// sends its output, exit status and files to the host, which then ends the machine. It powers the machine off only when that
+// fails. It does not depend on the command: the host sends a job.
 package main
 
 import (

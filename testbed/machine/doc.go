@@ -4,6 +4,6 @@
 // its exit status and files. The testbed uses it for its virtual SGX machine, and test/vm for machines without
 // SGX.
 //
-// It refuses to install anything: kernels are downloaded as packages, and unpacked and kept under .cache/vm. It
-// refuses to know what runs inside.
+// It does not install anything: kernels are downloaded as packages, and unpacked and kept under .cache/vm. It does not
+// depend on the programs inside.
 package machine

@@ -23,7 +23,7 @@ type Machine struct {
 	MemoryMiB int
 	Reserve   []int // MiB that the kernel leaves alone at the end of each NUMA node; their number is that of the nodes
 	Append    string
-	Init      []string // the command that becomes the first process in place of Guest, which then is its child; may be empty
+	Init      []string // the command that becomes the first process instead of Guest, which then is its child; may be empty
 	Forwards  []Forward
 	Disks     []string  // files that the guest reads as /dev/vda and so on, through bounce buffers if its kernel is told to
 	Threads   bool      // emulate each CPU by a thread of its own

@@ -48,7 +48,7 @@ type Member[K any] interface {
 	InUse() bool
 	// Moved reports whether something was counted since the last call.
 	Moved() bool
-	// AddTo adds the counts of the group to those that a workload keeps.
+	// AddTo adds the counts of the group to the counts that a workload keeps.
 	AddTo(ended *K)
 	// SubtractFrom subtracts them. The result may be below zero, modulo 2^64. Later counts make it positive again.
 	SubtractFrom(ended *K)
@@ -99,8 +99,8 @@ func (g *Groups[M, K]) Len() int { return len(g.active) }
 // All returns the members in no order. The loop may end the current member.
 func (g *Groups[M, K]) All() iter.Seq[M] { return maps.Values(g.active) }
 
-// Totals returns the counts of each workload: those of its members, and those that it keeps of ended ones. K must be a value
-// without pointers, because the totals start as copies.
+// Totals returns the counts of each workload: the counts of its members and of ended members. K must be a value without
+// pointers, because the totals start as copies.
 func (g *Groups[M, K]) Totals() map[*workload.Workload[K]]*K {
 	all := map[*workload.Workload[K]]*K{}
 	g.Registry.Each(func(w *workload.Workload[K]) {
@@ -116,7 +116,7 @@ func (g *Groups[M, K]) Totals() map[*workload.Workload[K]]*K {
 // Put adds a member whose Workload is set: a group of the object itself, or one from Split or Join.
 func (g *Groups[M, K]) Put(m M) { g.active[m.group().Number] = m }
 
-// Join returns a group that the kernel side does not know, such as a process. The caller chooses a unique number, and
+// Join returns a group that does not exist in the kernel side, such as a process. The caller chooses a unique number, and
 // adds the member by Put.
 func (g *Groups[M, K]) Join(number uint32, id workload.Identity, now time.Time) Group[K] {
 	return Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, g.looked, now), TGID: number, keyless: true}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attribution attributes the counts of an eBPF object by group (bpf/include/group.h) to workloads. It manages
-// the life of the groups: it names new groups, moves folded groups to their own workload when a name becomes free, and
+// Package attribution attributes the counts of an eBPF object by group (bpf/include/group.h) to workloads. It manages the
+// life cycle of the groups: it names new groups, moves folded groups to their own workload when a name becomes free, and
 // frees the numbers of unused groups.
 //
-// It refuses to know what is counted: no metric, no counter and no TEE. A user embeds [Group] in its own record of a
-// group, and defines how the record is added to a workload.
+// It does not depend on the counters, metrics or TEEs. A user embeds [Group] in its own record of a group, and defines how
+// the record is added to a workload.
 package attribution
 
 import (
@@ -126,8 +126,8 @@ func (r *Record) identity() workload.Identity {
 	return id
 }
 
-// countUsers tells the kernel side how many groups each user has. It returns the users that it has told. Groups that the
-// kernel side creates meanwhile are counted the next time.
+// countUsers writes the number of groups of each user into the kernel side. It returns these users. Groups that the kernel
+// side creates meanwhile are counted the next time.
 func (k *Kernel) countUsers(before map[uint32]uint32) (map[uint32]uint32, error) {
 	if k.Users == nil {
 		return nil, nil

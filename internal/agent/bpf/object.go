@@ -3,8 +3,8 @@
 // Package bpf loads eBPF objects, attaches their programs with fallbacks, maps their arrays into
 // memory, and reports the cost of each program.
 //
-// It refuses to know metrics and collectors. A caller gives it an object and a list of probes, each with the
-// ways in which it can attach, best first.
+// It does not depend on metrics and collectors. A caller gives it an object and a list of probes, each with the ways in
+// which it can attach, best first.
 package bpf
 
 import (

@@ -47,8 +47,8 @@ func (o *Object) AttachCounter(probe, program string, c Counter, online []int) (
 	return Status{Probe: probe, Mechanism: PerfEvent, Program: program}, nil
 }
 
-// FollowCPUs opens the counter of a program on CPUs that have come on line, and closes it on those that have gone, where it
-// counts no more. An error names a CPU on which it could not be opened. The others go on. It is tried again in the next call.
+// FollowCPUs opens the counter of a program on new CPUs, and closes it on CPUs that went off line. An error names a CPU on
+// which it could not be opened. The others continue. It is tried again in the next call.
 func (o *Object) FollowCPUs(program string, online []int) error {
 	events := o.counters[program]
 	if events == nil {

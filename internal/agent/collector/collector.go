@@ -2,8 +2,8 @@
 
 // Package collector defines the interface of collectors and combines all collectors into one scrape.
 //
-// Each collector reports its own success and duration. A collector that fails never fails the scrape.
-// The package refuses to know any collector: internal/app has the list.
+// Each collector reports its own success and duration. A collector that fails never fails the scrape. The package does not
+// depend on any collector: internal/app has the list.
 package collector
 
 import (

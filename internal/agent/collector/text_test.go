@@ -96,7 +96,7 @@ func TestTextIsWhatTheClientLibraryWrites(t *testing.T) {
 	}
 }
 
-// comparable parts a text into families, and sorts them and the samples of each: their order means nothing.
+// comparable splits a text into families, and sorts the families and their samples, because their order has no meaning.
 func comparable(text string) []string {
 	var families []string
 	for _, family := range strings.Split(text, "# HELP ")[1:] {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live finds the programs that run in Gramine or SCONE on this machine, and reads what their processes show: the
-// manifest or the settings, the enclave's size, threads, open files and the CPUs that they may use.
+// Package live finds the programs that run in Gramine or SCONE on this machine, and reads data of their processes: the
+// manifest or the settings, the enclave's size, threads, open files and the allowed CPUs.
 //
-// It changes nothing, and judges nothing. Each process is read with a deadline, because a process can make that take long.
+// It changes nothing, and does not evaluate the data. Each process is read with a deadline, because a process can make that
+// take long.
 package live
 
 import (
@@ -117,7 +118,7 @@ func (f *Finder) among(pids []int, first int) []Program {
 	return all
 }
 
-// sight is what tells of which program a process is.
+// sight identifies the program of a process.
 type sight struct {
 	runtime teelabel.Runtime
 	app     string

@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// topology tells where the CPUs of a machine are.
+// topology is the location of the CPUs of a machine.
 type topology struct {
 	core map[int]string // the CPUs of its core, as a text
 	node map[int]int

@@ -3,8 +3,8 @@
 // Package ondemand switches more measuring on while the agent runs, for a limited time: watching of processes, timing,
 // exact counting, and more samples of stacks.
 //
-// What is switched on adds to the configuration and is kept in memory only, so a restart returns to the configuration. The
-// package refuses to know how anything is measured: it tells one function what is on.
+// Changes add to the configuration and are kept in memory only, so a restart returns to the configuration. The package does
+// not depend on how measurements work: it passes the current state to one function.
 package ondemand
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Kind is what a change switches on.
+// Kind is a measurement that a change switches on.
 type Kind string
 
 // The kinds. They are label values.
@@ -48,7 +48,7 @@ const (
 	maxReason = 256
 )
 
-// State is what is switched on besides the configuration.
+// State contains the measurements that are switched on in addition to the configuration.
 type State struct {
 	Watch         []watch.Rule // sorted by text, without duplicates
 	Timing, Exact bool
@@ -59,10 +59,10 @@ type State struct {
 type Options struct {
 	Allowed bool          // changes are accepted
 	Longest time.Duration // longest time for which something is switched on
-	Machine string        // name of the machine, for those who ask
+	Machine string        // name of the machine, for answers
 	// Apply makes a state the present one. It must return soon: the ends of other changes wait for it.
 	Apply func(State)
-	// Lacks returns why this machine cannot do what a kind switches on, or nil. A nil function means that it can do all.
+	// Lacks returns the reason why this machine does not support a kind, or nil. A nil function means that it can do all.
 	Lacks func(Kind) error
 	Log   *slog.Logger
 }
@@ -75,10 +75,10 @@ type change struct {
 	reason     string     // why, in one line; may be empty
 	by         string     // who requested it; empty if unknown
 	verified   bool       // by is proven
-	begin, end time.Time  // with the monotonic clock, which nobody sets
+	begin, end time.Time  // with the monotonic clock, which cannot be set
 }
 
-// Control keeps what is switched on. It is a service, a collector, and the handler of /api/control.
+// Control stores the changes that are in effect. It is a service, a collector, and the handler of /api/control.
 type Control struct {
 	opts     Options
 	families families
@@ -185,7 +185,7 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 	return nil
 }
 
-// lackError says that this machine cannot do what was requested.
+// lackError means that this machine does not support the requested kind.
 type lackError struct {
 	kind   Kind
 	reason error
@@ -228,7 +228,7 @@ func (c *Control) current(now time.Time) []change {
 	return on
 }
 
-// list returns what is on.
+// list returns the changes in effect.
 func (c *Control) list(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,7 +262,7 @@ func (c *Control) expire(now time.Time) (wait time.Duration, any bool) {
 	return wait, any
 }
 
-// apply makes what is on the present state.
+// apply makes the changes in effect the current state.
 func (c *Control) apply() {
 	c.applying.Lock()
 	defer c.applying.Unlock()

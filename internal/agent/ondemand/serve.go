@@ -31,7 +31,7 @@ type List struct {
 	Machine    string   `json:"machine"`     // the machine that the agent watches, as in the label instance of up
 	MaxSeconds float64  `json:"max_seconds"` // longest time of a change
 	MaxChanges int      `json:"max_changes"`
-	Changes    []Change `json:"changes"` // what is on, in the order in which it was switched on
+	Changes    []Change `json:"changes"` // the changes in effect, in the order in which they were made
 }
 
 // Request is the body of POST /api/control.
@@ -39,7 +39,7 @@ type Request struct {
 	Kind    Kind    `json:"kind"`
 	Rule    string  `json:"rule,omitempty"` // of a watch
 	Seconds float64 `json:"seconds"`        // how long
-	By      string  `json:"by,omitempty"`   // who requests it, where nobody has to prove that
+	By      string  `json:"by,omitempty"`   // the requester, if no authentication is configured
 	Reason  string  `json:"reason,omitempty"`
 }
 

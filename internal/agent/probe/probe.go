@@ -3,7 +3,7 @@
 // Package probe has the metrics about the agent's eBPF programs: which probes are attached and why others are not, the
 // cost of each program, and the memory of the maps.
 //
-// It refuses to attach anything and to know the purpose of a probe.
+// It does not attach anything or depend on the purpose of a probe.
 package probe
 
 import (

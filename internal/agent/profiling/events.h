@@ -18,7 +18,7 @@ struct {
 	__type(value, u8);
 } ignored SEC(".maps");
 
-/* A call or wait that goes on. */
+/* A call or wait that continues. */
 struct begun {
 	u64 since;
 	u32 call;

@@ -30,7 +30,7 @@ func TestForgottenBeginningsAreLost(t *testing.T) {
 			}
 			return all
 		}
-		for len(threads()) < 3 || s.Tallies().Taken < 100 { // calls go on, and others have ended
+		for len(threads()) < 3 || s.Tallies().Taken < 100 { // calls continue, and others have ended
 			time.Sleep(10 * time.Millisecond)
 		}
 		if err := s.Stop(); err != nil {

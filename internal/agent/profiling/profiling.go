@@ -4,8 +4,8 @@
 // program on a performance counter of each CPU counts the stacks of the running threads in the kernel, by thread. Programs on
 // events count the stacks of a random part of the events.
 //
-// It finds stacks by frame pointers, or by the tables that package unwind makes. It knows addresses and no names: the packages below it find those. It writes no
-// file.
+// It finds stacks by frame pointers, or by the tables of package unwind. It uses addresses without names: the packages below
+// it find the names. It writes no files.
 package profiling
 
 import (
@@ -31,12 +31,12 @@ type Event string
 
 // The events.
 const (
-	// Cycles are those of the processor. They need a PMU, and do not count inside enclaves without the debug attribute.
+	// Cycles are cycles of the processor. They need a PMU, and do not count inside enclaves without the debug attribute.
 	Cycles Event = "cycles"
 	// Clock is the time of the CPU. Its samples are taken by a timer, so the kernel is not seen while it disables
 	// interrupts. It counts inside enclaves too.
 	Clock Event = "cpu-clock"
-	// SystemCalls are those that return. The samples have the stack of the program, and the time until the return.
+	// SystemCalls are calls that return. The samples have the stack of the program, and the time until the return.
 	SystemCalls Event = "syscalls"
 	// OffCPU is the time between losing a CPU and running again: waiting for something, or for a CPU.
 	OffCPU Event = "off-cpu"
@@ -51,16 +51,16 @@ func (e Event) Counter() bool { return e == "" || e == Cycles || e == Clock }
 // Events lists the events.
 func Events() []Event { return []Event{Cycles, Clock, SystemCalls, OffCPU, OCalls, ECalls} }
 
-// Limits of what is asked for.
+// Limits of a request.
 const (
 	MaxFrequency = 5000    // samples per second and CPU
 	MaxEvery     = 1 << 20 // events for each sample, on average
-	// entries are those of a map. One of stacks has 1 KiB each.
+	// entries is the size of a map. One of stacks has 1 KiB each.
 	minEntries, maxEntries = 4096, 32768
 	// reserve is the time for which the maps have room if each sample has a new stack in user and kernel mode.
 	reserve = 2 // seconds
 	program = "take_sample"
-	// eventEntries are those of a map for events, which may be many more than the samples of a counter.
+	// eventEntries is the size of a map for events, which may be many more than the samples of a counter.
 	eventEntries = 16384
 )
 
@@ -108,7 +108,7 @@ const CompatCall = maxCompat - 1
 type Tallies struct {
 	Taken       uint64 // of threads
 	Idle        uint64 // of CPUs without a thread to run
-	LostSamples uint64 // not counted, because a map was full: that of samples, or that of calls and waits that go on
+	LostSamples uint64 // not counted, because a map was full: that of samples, or that of calls and waits that continue
 	LostStacks  uint64 // counted without a stack, because the map was full
 }
 
@@ -253,7 +253,7 @@ func (s *Sampler) SetFrequency(hertz int) error {
 	return bpf.SetFrequency(s.object, program, hertz)
 }
 
-// Stop takes no more samples. Those that were taken can still be drained.
+// Stop takes no more samples. Samples that were taken before can still be drained.
 func (s *Sampler) Stop() error {
 	if !s.event.Counter() {
 		return s.detachEvent()
@@ -286,8 +286,8 @@ func stacksOf(generation int) string     { return fmt.Sprintf("stacks_%d", gener
 func samplesOf(generation int) string    { return fmt.Sprintf("samples_%d", generation) }
 func generationOf(generation int) string { return fmt.Sprintf("generation_%d", generation) }
 
-// Drain passes what was sampled since the last call to f, and frees its room. No sample is lost meanwhile: the program
-// counts into the other generation of maps, and the kernel waits for programs that still use this one.
+// Drain passes the samples since the last call to f, and frees their memory. No sample is lost meanwhile: the program counts
+// into the other generation of maps, and the kernel waits for programs that still use this one.
 func (s *Sampler) Drain(f func(*Sample)) error {
 	last := s.generation
 	next := (last + 1) % maxGenerations

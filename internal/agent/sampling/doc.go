@@ -7,6 +7,6 @@
 // window, and corrects them by the CPU time that the group used inside and outside of the window. A Variance is the
 // error of these estimates. A Governor chooses a Level and the length of windows from the cost of each event.
 //
-// It refuses to know what counts the events, the names of groups, and how numbers are exposed. It knows only words
+// It does not depend on the source of the counts, the names of groups, or the exposition of numbers. It uses only words
 // (counters), CPU times and costs.
 package sampling

@@ -28,8 +28,8 @@ var (
 	assumedPath = [Events]time.Duration{104, 19, 30, 95, 23}
 	// assumed are the costs of the programs, with timing at the end of a call.
 	assumed = [Events]time.Duration{12, 105, 80, 40, 10}
-	// inLoop is what events with their programs cost in loops on the machine of the constants, and loopAlone is the time of
-	// such an event without its probe, in nanoseconds.
+	// inLoop is the cost of events with their programs in loops on the machine of the constants, and loopAlone is the time
+	// of such an event without its probe, in nanoseconds.
 	inLoop    = [Events]float64{ContextSwitch: 72, PageFault: 135}
 	loopAlone = [Events]float64{ContextSwitch: 3550, PageFault: 1790}
 )
@@ -78,8 +78,8 @@ func (c *EventCosts) Measured(e Event, without, with float64) bool {
 	return true
 }
 
-// ScaleOthers scales the costs of events that were not measured as those of switches and faults. System calls
-// are no measure for them, because nothing else leaves a fast path.
+// ScaleOthers scales the costs of events that were not measured as those of switches and faults. System calls are not used
+// for this, because other events have no fast path.
 func (c *EventCosts) ScaleOthers() {
 	sum, n := 0.0, 0.0
 	for _, e := range []Event{ContextSwitch, PageFault} {
@@ -95,8 +95,8 @@ func (c *EventCosts) ScaleOthers() {
 // SlowPath returns the time for which a system call takes longer on the kernel's slow path, in nanoseconds. It is a constant, scaled.
 func (c *EventCosts) SlowPath() float64 { return slowPath * c.scale() }
 
-// Relative returns how much slower this machine is than that of the constants: the ratio of the costs of events that were
-// not measured to the constants.
+// Relative returns how much slower this machine is than the machine of the constants: the ratio of the costs of events that
+// were not measured to the constants.
 func (c *EventCosts) Relative() float64 { return c.scale() }
 
 // scale returns the ratio of the costs of events that were not measured to the constants.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The governor steps down at once, except to Off, where nothing is known any more. It steps up only after the more
+// The governor steps down at once, except to Off, where nothing is measured any more. It steps up only after the more
 // expensive level has had headroom for some time. Otherwise a load near the budget would make it step at each measurement.
 const (
 	headroomToStepUp = 0.7

@@ -20,7 +20,7 @@ func poisson(seed uint64, rate, size, seconds float64) arrivals {
 	return func(from, to float64) float64 { return until(to) - until(from) }
 }
 
-// The interval of rare events holds the truth of a minute, also when no window of the minute contained any.
+// The interval of rare events contains the true value of a minute, also when no window of the minute contained any.
 func TestTheIntervalOfRareEventsHolds(t *testing.T) {
 	const runs, minutes = 40, 4
 	for _, ratio := range []float64{0.1, 0.02, 0.002} {

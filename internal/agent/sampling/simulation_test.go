@@ -126,7 +126,7 @@ type simulation struct {
 	load     arrivals
 	rate     float64 // of other groups, per nanosecond
 	takes    float64 // CPU time of an event of the load, in nanoseconds
-	worker   *worker // in place of load
+	worker   *worker // instead of load
 	events   float64 // that were counted
 	ran      uint64
 	attached time.Duration

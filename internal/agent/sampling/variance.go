@@ -38,7 +38,7 @@ type Variance struct {
 	scatter, hits, events, cpu float64
 }
 
-// spread is what a cycle says about the error of its estimates.
+// spread has the errors of the estimates of a cycle.
 type spread struct {
 	residual   float64
 	modelError float64 // standard error of the events that were estimated from event rates

@@ -15,11 +15,11 @@ import (
 
 // Limits of the cost of looking at processes.
 const (
-	// A process is looked at again after the time that its program has run so far, within these limits. A process
-	// chooses its TEE in the first seconds after it starts.
+	// A process is inspected again after the time that its program has run so far, within these limits. A process chooses
+	// its TEE in the first seconds after it starts.
 	firstWait, longestWait = time.Second, 256 * time.Second
-	// checkEvery is how often the detector checks that a process ID still means the same program, unless it is told of
-	// each program that starts.
+	// checkEvery is how often the detector checks that a process ID still means the same program, unless each start of a
+	// program is reported to it.
 	checkEvery = 10 * time.Second
 	// burst is how many looks may be taken at once, and perSecond how many are added each second. A look costs 40
 	// us, or a millisecond if the process has thousands of mappings. A check costs 8 us.
@@ -43,8 +43,8 @@ type seen struct {
 	since   time.Time // when the program started
 	asked   time.Time
 	checked time.Time
-	next    time.Time // when it is looked at next
-	looking bool      // it is being looked at now
+	next    time.Time // when it is inspected next
+	looking bool      // it is being inspected now
 	changed bool      // it has started or run another program since the last check
 	owner   tenant.Tenant
 }
@@ -118,9 +118,9 @@ func (d *Detector) find(tgid uint32, now time.Time) finding {
 	return s.found
 }
 
-// due returns the process if it must be looked at now, and otherwise what is known. A process is the same while its
-// start time is the same. Its program is the same while its name is the same and no exec is reported. Without reports, a
-// program that executes itself is noticed at the next look.
+// due returns the process if it must be inspected now, and otherwise the known data. A process is the same while its start
+// time is the same. Its program is the same while its name is the same and no exec is reported. Without reports, a program
+// that executes itself is noticed at the next look.
 func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +163,7 @@ func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 	return s, s.found
 }
 
-// fresh reports whether what is known of a process is used without reading it.
+// fresh reports whether the known data of a process can be used without reading it.
 func (d *Detector) fresh(s *seen, now time.Time) bool {
 	switch {
 	case s.changed:
@@ -191,8 +191,8 @@ func (d *Detector) refill(now time.Time) {
 	d.counted = now
 }
 
-// mayLook takes one of the available looks. It reports false if none is left, or if the owner of the process has had its
-// part of those of this second.
+// mayLook takes one of the available looks. It reports false if none is left, or if the owner of the process has used its
+// quota for this second.
 func (d *Detector) mayLook(owner tenant.Tenant, now time.Time) bool {
 	d.refill(now)
 	if d.looks < 1 {

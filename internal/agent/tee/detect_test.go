@@ -25,7 +25,7 @@ func clocked(r Roots) (*Detector, *time.Time) {
 	return d, &now
 }
 
-// looks counts how often a process is looked at if it is queried once a second.
+// looks counts how often a process is inspected if it is queried once a second.
 func looks(d *Detector, now *time.Time, seconds int) (n int) {
 	last := time.Time{}
 	for range seconds {
@@ -126,7 +126,7 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 		t.Errorf("%d looks at once, want %d", n, burst)
 	}
 	for range burst/perSecond + 5 {
-		*now = now.Add(checkEvery) // the processes that were looked at are due again
+		*now = now.Add(checkEvery) // the processes that were inspected are due again
 		found()
 	}
 	if n := found(); n != processes {

@@ -54,9 +54,9 @@ func (d *Detector) learn() {
 	}
 }
 
-// Due returns the processes that are worth a query, the most urgent first: those that have changed since the last call,
-// and those that must be looked at again because of their age, as many as may be looked at now. It returns false if there
-// may be others, so that the caller must query all.
+// Due returns the processes that are worth a query, the most urgent first: those that have changed since the last call, and
+// those that must be inspected again because of their age, as many as may be inspected now. It returns false if there may be
+// others, so that the caller must query all.
 func (d *Detector) Due() (tgids []uint32, complete bool) {
 	d.learn()
 	now := d.now()

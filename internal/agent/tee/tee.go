@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tee detects the trusted execution environments (TEEs) that a machine offers, and which of them a
-// process uses under which runtime. It reads only device nodes, module parameters and /proc. Backends read the
-// figures of a TEE, and have one folder each. The package refuses to know how metrics are scraped.
+// Package tee detects the trusted execution environments (TEEs) that a machine offers, and which of them a process uses
+// under which runtime. It reads only device nodes, module parameters and /proc. Backends read the figures of a TEE, and have
+// one folder each. The package does not depend on how metrics are scraped.
 package tee
 
 import (
@@ -27,8 +27,8 @@ type Backend interface {
 	Name() teelabel.Kind
 	// Describe lists every family that Collect can emit. The list is constant.
 	Describe() []*metric.Desc
-	// Collect emits the samples of one scrape. A machine without this TEE has no samples, and that is no error.
-	// Samples emitted before an error are kept.
+	// Collect emits the samples of one scrape. A machine without this TEE has no samples, and that is not an error. Samples
+	// emitted before an error are kept.
 	Collect(ctx context.Context, emit func(prometheus.Metric)) error
 }
 

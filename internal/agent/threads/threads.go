@@ -2,8 +2,8 @@
 
 // Package threads lists the threads of one workload from /proc on request, for the workload view of teescope top.
 //
-// It refuses to be a metric, because the number of threads has no bound. It keeps no state between requests: a client
-// computes rates from two answers.
+// Threads are not metrics, because their number has no bound. It keeps no state between requests: a client computes rates
+// from two answers.
 package threads
 
 import (
@@ -28,8 +28,8 @@ const (
 // Processes returns the processes that belong to a workload now, and whether the workload exists.
 type Processes func(workload string) (pids []int, known bool)
 
-// Crossings returns what is known of how processes and their threads cross the boundary of their enclaves. What is known is
-// returned with an error too.
+// Crossings returns the known crossings of processes and their threads. On an error it also returns the crossings that are
+// known.
 type Crossings func(pids []int) (*crossing.Report, error)
 
 // List is the answer to a request.
@@ -106,8 +106,8 @@ func (r *Reader) Read(ctx context.Context, workload string) (*List, bool, error)
 	return list, true, ctx.Err()
 }
 
-// cross adds what is known of the crossings of processes to a list, and returns that of their threads. An error means that
-// a part of it is missing: the list is about other figures too.
+// cross adds the known crossings of processes to a list, and returns the crossings of their threads. An error means that a
+// part of it is missing: the list is about other figures too.
 func (r *Reader) cross(pids []int, list *List) map[crossing.Thread]crossing.Counts {
 	if r.crossings == nil {
 		return nil

@@ -16,13 +16,13 @@ const (
 	// groupsPerWorkload is the number of groups for each workload. A workload has several if its programs run in several
 	// cgroups.
 	groupsPerWorkload = 2
-	// quiet is the time without counts after which a group counts as unused. Nothing tells that its processes have ended.
+	// quiet is the time without counts after which a group counts as unused. The end of its processes is not reported.
 	quiet = 5 * time.Minute
 	// mostEnded is the number of series of a probe that a workload keeps of ended groups.
 	mostEnded = 64
 )
 
-// total is what a series has counted.
+// total is the total of a series.
 type total struct {
 	events, sum uint64
 	buckets     [buckets]uint64 // of histograms only
@@ -38,7 +38,7 @@ func (t *total) combine(from *total, sign uint64) {
 	}
 }
 
-// counts are the series of a group, or those that a workload keeps of ended groups. The keys have no group.
+// counts are the series of a group, or the series of ended groups that a workload keeps. The keys have no group.
 type counts map[seriesKey]*total
 
 func (c *counts) combine(from counts, sign uint64) {

@@ -2,8 +2,9 @@
 //go:build ignore
 
 /*
- * The user's own probes. Each program here is a template: it is loaded once for each probe, with constants that say what
- * is read and counted. The verifier removes what a probe does not need. No code is made from the user's text.
+ * The user's own probes. Each program here is a template: it is loaded once for each probe, with constants that select
+ * the data that it reads and counts. The verifier removes what a probe does not need. No code is made from the user's
+ * text.
  */
 #include "userprobe.h"
 #include "group.h"

@@ -3,8 +3,8 @@
 // Package userprobe attaches the probes of a user's file and counts their events by workload. Their eBPF programs are fixed
 // templates with constants.
 //
-// It refuses to make code from the user's text, and to count what it cannot attribute: a probe that cannot be attached, or
-// costs too much, has no samples but a reason.
+// It does not generate code from the user's text. A probe that cannot be attached, or costs too much, has no samples, and a
+// status with the reason.
 package userprobe
 
 import (

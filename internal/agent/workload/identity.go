@@ -3,7 +3,7 @@
 // Package workload names the workload that a group of processes belongs to: the container, systemd unit
 // or program. It limits the number of workloads.
 //
-// It refuses to read files, to know eBPF and to hold counters.
+// It does not read files, use eBPF or contain counters.
 package workload
 
 import (
@@ -36,8 +36,8 @@ type Identity struct {
 	Container string
 	Pod       string
 	Namespace string
-	// User is the real user of the process by which the workload became known, 0 for root and if it is unknown. It is
-	// no part of the name.
+	// User is the real user of the process by which the workload became known, 0 for root and if it is unknown. It is not a
+	// part of the name.
 	User uint32
 }
 
@@ -64,9 +64,9 @@ var (
 
 const shortID = 12
 
-// Identify names the workload of a process from its cgroup's names, leaf first, and its program.
-// A container has precedence over a unit, because units inside a container are part of it. The innermost unit
-// has precedence over outer ones. Login sessions are no units: each program in them is a workload.
+// Identify names the workload of a process from its cgroup's names, leaf first, and its program. A container has precedence
+// over a unit, because units inside a container are part of it. The innermost unit has precedence over outer ones. Login
+// sessions are not units: each program in them is a workload.
 func Identify(cgroup []string, program string) Identity {
 	id := container(cgroup)
 	if id.Kind == Container {

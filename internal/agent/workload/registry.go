@@ -28,7 +28,8 @@ type Workload[T any] struct {
 	Identity
 	// Data is what the owner of the registry stores with a workload, such as counts of ended groups.
 	Data T
-	// Began is when it got its name, before which nothing counted into it. It is zero for the workloads that always have one.
+	// Began is the time at which it got its name. Nothing was counted into it before. It is zero for the workloads that
+	// always have one.
 	Began  time.Time
 	groups int       // number of groups that count into it now
 	since  time.Time // time at which the last group left

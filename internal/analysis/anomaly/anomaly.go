@@ -3,7 +3,7 @@
 // Package anomaly finds metrics of a workload that differ from their history, or whose level changed. It lists events
 // at the same time.
 //
-// It refuses to name a cause, and to say whether a difference is bad.
+// It does not name a cause, and does not rate a difference.
 package anomaly
 
 import (

@@ -2,7 +2,7 @@
 
 // Package cost holds the cost of single events, as ranges with sources.
 //
-// It refuses to know how often an event happens.
+// It does not depend on how often an event happens.
 package cost
 
 import (

@@ -3,7 +3,7 @@
 // Package engine evaluates diagnosis rules on stored series. For each machine it runs each query once and applies each
 // rule to each workload. It ranks the findings of all machines.
 //
-// It refuses to know a rule, a collector, an eBPF program or a database.
+// It does not depend on a rule, a collector, an eBPF program or a database.
 package engine
 
 import (

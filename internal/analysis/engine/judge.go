@@ -19,7 +19,7 @@ type draft struct {
 	analysis.Finding
 	supersedes []string
 	weight     float64
-	event      bool // it happened in the window, and need not go on
+	event      bool // it happened in the window, and need not continue
 	verdict    *Verdict
 	load       Load
 	was        analysis.Severity // of the open finding

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events finds what happened to a workload shortly before a finding about it began or ended: restarts, deployments,
-// and new workloads beside it.
+// Package events finds events of a workload shortly before a finding about it began or ended: restarts, deployments, and new
+// workloads on the same machine.
 //
-// It states how often such an event comes first by chance, and leaves out what chance explains. It refuses to name causes.
+// It computes the probability of a coincidence, and skips events that are probably coincidences. It does not name causes.
 package events
 
 import (
@@ -30,7 +30,7 @@ const (
 	slot = time.Minute
 	// most is the largest number of events that are named.
 	most = 3
-	// mostNew bounds the new neighbours that are looked at.
+	// mostNew bounds the new neighbours that are inspected.
 	mostNew = 50
 )
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fleet describes many machines at once: their TEEs, the enclave page cache (EPC) that they have and that their
-// enclaves need, the enclaves that cost most, which workload evicts which, and which pod would fit where.
+// enclaves need, the most expensive enclaves, evictions between workloads, and the machines on which a pod would fit.
 //
-// It refuses to guess. What was not measured is absent and makes what depends on it unknown. It never counts as zero.
+// It does not estimate missing data. A value that was not measured is absent, and dependent values are unknown. It never
+// counts as zero.
 package fleet
 
 import (

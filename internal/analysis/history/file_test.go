@@ -84,7 +84,7 @@ func TestDamagedFiles(t *testing.T) {
 		if kept, err := os.ReadFile(path + ".bad"); tt.bad != (err == nil) || tt.bad && string(kept) != tt.text {
 			t.Errorf("%s: kept %.40q, %v", tt.name, kept, err)
 		}
-		// It goes on, and the next start says nothing.
+		// It continues, and the next start says nothing.
 		if err := s.Sync(noon, []analysis.Finding{finding("d", "w", noon)}, nil); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -123,7 +123,7 @@ func TestFilesThatAreNotRead(t *testing.T) {
 	}
 }
 
-// A history without a place to write goes on in memory, and is written when there is one.
+// A history without a place to write continues in memory, and is written when there is one.
 func TestNoPlaceToWrite(t *testing.T) {
 	s := newServer(t)
 	if err := os.Mkdir(s.name()+".new", 0o700); err != nil {

@@ -3,8 +3,7 @@
 // Package history keeps past findings for months, in a file of its own: when each began and ended, its figures when it
 // began, and what was known of its beginning and its end.
 //
-// It takes findings from the ledger, which holds the open ones. It refuses to know how findings are made, and to query
-// series.
+// It takes findings from the ledger, which holds the open ones. It does not depend on how findings are made or query series.
 package history
 
 import (

@@ -3,7 +3,7 @@
 // Package ledger stores findings in a file from the first time they are seen until they are closed, and reports each
 // change once.
 //
-// It refuses to know how findings are made.
+// It does not depend on how findings are made.
 package ledger
 
 import (

@@ -3,7 +3,7 @@
 // Package query queries any Prometheus through a [Source]. Each query has a time limit and a limit of series. Each
 // sample belongs to a [Target].
 //
-// It refuses to know a metric, a rule or a database.
+// It does not depend on a metric, a rule or a database.
 package query
 
 import (

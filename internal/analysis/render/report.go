@@ -2,8 +2,8 @@
 
 // Package render writes the result of an analysis for people (text, Markdown) and for programs (JSON).
 //
-// The verdict comes first, and unjudged workloads are listed. It refuses to judge, to query a source, and to write a
-// figure without its unit. The schema of the JSON is docs/user/findings.schema.json.
+// The verdict comes first, and unjudged workloads are listed. It does not evaluate rules or query a source. Every figure has
+// its unit. The schema of the JSON is docs/user/findings.schema.json.
 package render
 
 import (

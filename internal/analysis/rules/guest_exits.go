@@ -14,7 +14,7 @@ import (
 // GuestExits names the rule of this file.
 const GuestExits = "guest-exits"
 
-// guestShare is the least share of a workload's CPU time that exceptions in place of instructions take, at their highest
+// guestShare is the least share of a workload's CPU time that exceptions instead of instructions take, at their highest
 // cost. Proposed.
 const guestShare = 0.20
 

@@ -3,7 +3,7 @@
 // Package runs computes statistics over runs of a program: how outcomes depend on settings, and the expected outcome of
 // an untried run.
 //
-// It refuses to know how a program is run.
+// It does not depend on how a program is run.
 package runs
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package silence stores which findings raise no alert, by whom, why and until when.
+// Package silence stores silences: matchers of findings that raise no alert, with the author, the reason and the end.
 //
-// A silence has the form of Alertmanager's: matchers, a comment, a start and an end. The package refuses to know how
+// A silence has the form of Alertmanager's: matchers, a comment, a start and an end. The package does not depend on how
 // findings are made and shown.
 package silence
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package threshold reads what a user writes to replace thresholds of rules.
+// Package threshold reads a user's replacements for thresholds of rules.
 //
-// It refuses to know a rule and the file that the text comes from.
+// It does not depend on a rule, or on the file of the text.
 package threshold
 
 import (

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unitcost computes what one operation of a workload costs: its events divided by the operations that its
+// Package unitcost computes the cost of one operation of a workload: its events divided by the operations that its
 // application counts in the same windows.
 //
-// It refuses to know where the operations are counted. It reads [operation.Family] and the metrics of agents.
+// It does not depend on the source of operations. It reads [operation.Family] and the metrics of agents.
 package unitcost
 
 import (

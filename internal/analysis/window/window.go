@@ -2,7 +2,7 @@
 
 // Package window computes box plots of metrics of workloads over a window, and stores them as series.
 //
-// It refuses to judge them.
+// It does not interpret them.
 package window
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check reports what this machine supports and what is missing: TEEs, kernel features, each probe, and
-// privileges. For each missing item it says what to do. It tries what can be tried and reads the rest. It refuses to
-// change anything, and leaves nothing attached.
+// Package check reports what this machine supports and what is missing: TEEs, kernel features, each probe, and privileges.
+// For each missing item it says what to do. It tries what can be tried and reads the rest. It does not change anything, and
+// leaves nothing attached.
 package check
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo shows teescope on a machine without a TEE. It boots the virtual machine of the source tree (testbed/)
-// with slow enclaves, or with what is slow in confidential virtual machines, runs teescope in it, and prints the address
-// of its page. It refuses to emulate anything itself, and to be part of an agent: it only starts programs.
+// Package demo shows teescope on a machine without a TEE. It boots the virtual machine of the source tree (testbed/) with
+// slow enclaves, or with slow operations of confidential virtual machines, runs teescope in it, and prints the address of
+// its page. It does not emulate anything itself, and is not part of an agent: it only starts programs.
 package demo
 
 import (

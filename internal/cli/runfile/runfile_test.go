@@ -24,7 +24,7 @@ func exported(t testing.TB, r *run.Run, format string) string {
 	return b.String()
 }
 
-// example is a run with a counter, the sum of a histogram, a gauge that is absent once, and a name that is no good.
+// example is a run with a counter, the sum of a histogram, a gauge that is absent once, and a name that is not a good.
 func example() *run.Run {
 	at := func(ms int64) time.Time { return time.UnixMilli(1_000_000 + ms).UTC() }
 	return &run.Run{

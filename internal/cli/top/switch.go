@@ -47,8 +47,8 @@ type controlled struct {
 	End            time.Time
 }
 
-// Toggle switches something off if this client has switched it on, or else on for a while. Changes of others go on. It returns
-// what was done.
+// Toggle switches something off if this client has switched it on, or else on for a while. Changes of others continue. It
+// returns what was done.
 func (c *Client) Toggle(ctx context.Context, t toggle) (string, error) {
 	body, err := c.control(ctx, http.MethodGet, "", nil)
 	if err != nil {

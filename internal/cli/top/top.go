@@ -3,11 +3,10 @@
 // Package top is the view in a terminal: the workloads of one machine, their requests to the kernel per second, and
 // details of one workload.
 //
-// It is a client of a running agent. It scrapes the agent's metrics and computes the rates itself. So it needs no
-// privilege and shows what any other client of /metrics would see. Single threads of a workload are no metrics; the
-// agent has a separate request for them. The model is state, update and view without input or output. Source scrapes,
-// and the program connects the two in a terminal. The package refuses to count anything, to keep a history and to know
-// how an agent is started.
+// It is a client of a running agent. It scrapes the agent's metrics and computes the rates itself. So it needs no privilege
+// and shows what any other client of /metrics would see. Single threads of a workload are no metrics; the agent has a
+// separate request for them. The model is state, update and view without input or output. Source scrapes, and the program
+// connects the two in a terminal. The package does not count anything, keep a history or depend on how an agent is started.
 package top
 
 import (

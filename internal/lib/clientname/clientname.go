@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientname decides which addresses are one client, for every limit that a client has a share of. It refuses to
-// look at requests: a proxy's headers can be forged.
+// Package clientname decides which addresses are one client, for every limit per client. It does not read requests, because
+// a proxy's headers can be forged.
 package clientname
 
 import "net/netip"

@@ -2,7 +2,7 @@
 
 // Package clock has the time since the machine's start, and detects that the machine's clock was set.
 //
-// It refuses to be another clock: use package time for the current time.
+// For the current time, use package time.
 package clock
 
 import (

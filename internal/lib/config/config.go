@@ -3,10 +3,10 @@
 // Package config reads defaults, a YAML file, the environment and command line flags, each of which overrides those
 // before it, and returns one checked configuration.
 //
-// One table of keys (keys.go) defines all four sources and the output of "teescope config". Unknown keys and bad values
-// are errors. All problems are reported together, with the file and line, the variable or the flag they come from. The
-// package refuses to read anything else. Whether an address can be listened on, or a directory can be written to, is
-// checked elsewhere.
+// One table of keys (keys.go) defines all four sources and the output of "teescope config". Unknown keys and bad values are
+// errors. All problems are reported together, with the file and line, the variable or the flag they come from. The package
+// does not read anything else. Whether an address can be listened on, or a directory can be written to, is checked
+// elsewhere.
 package config
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Endpoint is a target with Prometheus metrics that is no agent, such as an application or an exporter.
+// Endpoint is a target with Prometheus metrics that is not an agent, such as an application or an exporter.
 type Endpoint struct {
 	Job string // the label job of its series
 	URL *url.URL

@@ -166,8 +166,8 @@ func within(dir int, path string, most, flags int, f func(data []byte)) error {
 	return err
 }
 
-// appendFile does not use os.File, because os.File registers each file with the runtime's poller. That is half the cost
-// of reading a small file. A FIFO in place of a file does not block it.
+// appendFile does not use os.File, because os.File registers each file with the runtime's poller. That is half the cost of
+// reading a small file. A FIFO instead of a file does not block it.
 func appendFile(buf []byte, dir int, path string, most, flags int) ([]byte, error) {
 	fd, err := retried(func() (int, error) {
 		return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|flags, 0)

@@ -75,7 +75,7 @@ func TestWholeLines(t *testing.T) {
 	}
 }
 
-// Other users can put another kind of file in place of the expected one.
+// Other users can put another kind of file instead of the expected one.
 func TestOtherKindsOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {

@@ -2,7 +2,7 @@
 
 // Package httpconfig reads the configuration of an HTTP client from a file in the format of Prometheus' http_config.
 //
-// It refuses to know which servers a client queries, and sends nothing.
+// It does not depend on which servers a client queries, and sends nothing.
 package httpconfig
 
 import (

@@ -2,7 +2,7 @@
 
 // Package jsonapi reads JSON bodies of requests and answers with JSON, errors in the format of the Prometheus API.
 //
-// It refuses to know what a body means.
+// It does not depend on what a body means.
 package jsonapi
 
 import (

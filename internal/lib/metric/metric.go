@@ -2,8 +2,8 @@
 
 // Package metric describes metrics: name, unit, type, help, labels, and who could forge the value.
 //
-// It holds descriptions and makes samples of them. It refuses to keep samples, to register anything globally, and to
-// know where a number comes from. docs/user/metrics.md is generated from these descriptions.
+// It holds descriptions and makes samples of them. It does not store samples or register anything globally, and does not
+// depend on the source of a number. docs/user/metrics.md is generated from these descriptions.
 package metric
 
 import (

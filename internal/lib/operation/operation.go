@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operation names the series of the operations of workloads, and knows the counters of common exporters.
+// Package operation names the series of the operations of workloads, and lists the counters of common exporters.
 //
-// The server makes these series from what applications send, and the analysis reads them. The package refuses to do
-// either.
+// The server makes these series from the samples of applications, and the analysis reads them. This package contains only
+// names.
 package operation
 
 // The names of the series. A colon marks series that only the server makes: no target can send them.
@@ -22,7 +22,7 @@ const (
 	Counter = "counter" // the name of the metric in the application
 	Basis   = "basis"   // [Configured] or [Guessed]
 	Unit    = "unit"    // of durations: the last word of the histogram's name
-	Series  = "series"  // tells the series of one counter apart
+	Series  = "series"  // distinguishes the series of one counter
 )
 
 // The values of [Basis].

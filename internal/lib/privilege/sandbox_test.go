@@ -153,7 +153,7 @@ func TestSeccompRefusesWhatARoleDoesNotNeed(t *testing.T) {
 						t.Fatal(err)
 					}
 				}, func() error {
-					_, _, bpf := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_LOOKUP_ELEM, 0, 0) // of a descriptor that is no map
+					_, _, bpf := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_LOOKUP_ELEM, 0, 0) // of a descriptor that is not a map
 					_, _, attaching := unix.Syscall(unix.SYS_BPF, unix.BPF_RAW_TRACEPOINT_OPEN, 0, 0)
 					_, _, loading := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, 0, 0)
 					_, _, newer := unix.Syscall(999, 0, 0, 0)

@@ -2,7 +2,7 @@
 
 // Package promql reads and rewrites PromQL with Prometheus' own parser.
 //
-// It refuses to evaluate a query, and to know a metric.
+// It does not evaluate a query or depend on a metric.
 package promql
 
 import (

@@ -3,7 +3,7 @@
 // Package remote connects to an HTTP server that the user has named: its address, certificate and password. It explains
 // failures in terms of that address.
 //
-// It refuses to know the requests: it knows no path and no format of an answer.
+// It does not depend on the requests: it contains no paths and no formats of answers.
 package remote
 
 import (

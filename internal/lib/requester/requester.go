@@ -3,7 +3,7 @@
 // Package requester says who made a request: the user whose password or certificate the server has checked, or else the name
 // that the request claims.
 //
-// It refuses to check a password: package httpapi does that, and marks the request.
+// It does not check a password: package httpapi does that, and marks the request.
 package requester
 
 import (

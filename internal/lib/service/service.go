@@ -2,9 +2,8 @@
 
 // Package service starts and stops the parts of a program in order.
 //
-// A part is anything with a name. It implements the interfaces here for its further abilities: to be initialised, run
-// or shut down. The package knows no part. It refuses to import anything of teescope, to restart what has ended, and to
-// decide what an error means.
+// A part is any value with a name. It can also implement the interfaces here: to be initialised, run or shut down. The
+// package does not depend on a part. It does not import other packages of teescope, restart parts or interpret errors.
 package service
 
 import "context"

@@ -101,7 +101,7 @@ func TestCliffDeltaPublished(t *testing.T) {
 	}
 }
 
-// covers counts how often an interval covers the truth in simulations.
+// covers counts how often an interval covers the true value in simulations.
 func covers(times int, truth float64, simulate func(*rand.Rand) Interval) float64 {
 	random := rand.New(rand.NewPCG(7, 8))
 	hit := 0

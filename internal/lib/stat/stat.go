@@ -3,8 +3,8 @@
 // Package stat holds the statistics that conclusions are based on: order statistics, intervals, tests that assume no
 // distribution, change points, and small models for prediction.
 //
-// It knows numbers only: no metric, no time, no workload. Values that are not finite are no observations. Every
-// function skips them, and n counts the rest. A result that cannot be computed is NaN, never zero, and nothing panics.
+// It uses numbers only, without metrics, times and workloads. Values that are not finite are not observations. Every
+// function skips them, and n counts the others. A result that cannot be computed is NaN, never zero, and nothing panics.
 // Methods and their sources are in docs/decisions/statistics.md.
 package stat
 

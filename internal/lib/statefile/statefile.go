@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefile reads and writes a file of the program's own that holds the whole state of a store, such as all
-// silences.
+// Package statefile reads and writes a file of the program that contains the whole state of a store, such as all silences.
 //
-// It refuses to know what the state is.
+// It does not depend on the content of the state.
 package statefile
 
 import (

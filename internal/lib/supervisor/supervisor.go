@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervisor runs the parts of a program as processes, and starts a part that ends again.
+// Package supervisor runs the parts of a program as processes, and restarts a part that ends.
 //
-// The parts talk to each other over sockets without a name, which the supervisor makes and passes on. It refuses to know
-// what a part does and to read anything that one part tells another.
+// The parts communicate over unnamed sockets, which the supervisor creates and passes on. It does not depend on the purpose
+// of a part, and does not read the messages between parts.
 package supervisor
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package symbols knows names of functions: how they are made readable, and the lists of the kernel, of just-in-time
-// compilers and of Go's linker. It also knows the build ID, which tells whose names they are. The files may be those of a hostile
+// Package symbols reads names of functions: it demangles them, and reads the lists of the kernel, of just-in-time compilers
+// and of Go's linker. It also reads the build ID, which identifies the file of the names. The files may belong to a hostile
 // program, so the work has bounds. The package opens no files.
 package symbols
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package syscalls names the system calls of x86-64 by their numbers. It refuses to know those of 32-bit programs, whose
-// numbers differ, and to count calls.
+// Package syscalls names the system calls of x86-64 by their numbers. It has no names for 32-bit programs, whose numbers
+// differ, and does not count calls.
 package syscalls
 
 // Count is one more than the largest number that has a name.

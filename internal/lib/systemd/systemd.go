@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package systemd tells the service manager when the process is ready and alive (sd_notify(3)).
+// Package systemd notifies the service manager when the process is ready and alive (sd_notify(3)).
 //
-// It refuses to judge health: a function does that. github.com/coreos/go-systemd opens a socket for each message, which
-// the confined process may not. This package keeps the one that it opened at the start.
+// It does not check health: the caller passes a function. github.com/coreos/go-systemd opens a socket for each message,
+// which the confined process may not do. This package keeps one socket that it opens at the start.
 package systemd
 
 import (
@@ -96,7 +96,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 }
 
 // Shutdown closes the socket. STOPPING=1 is not sent: in teescope up the process that stores may end and be started again,
-// while the service goes on.
+// while the service continues.
 func (n *Notifier) Shutdown(context.Context) error {
 	if n.conn == nil {
 		return nil

@@ -10,8 +10,8 @@
 //   - Markdown: [Markdown] and [MarkdownCode], as for a terminal, without markup
 //   - HTML: [HTML], as a label, without markup
 //
-// [Short] bounds the length. [Nearest] and [Remedy] are for messages about what a user typed. The package does not know
-// the author of a text, and it does not drop text silently.
+// [Short] bounds the length. [Nearest] and [Remedy] are for messages about what a user typed. The package does not depend on
+// the author of a text, and does not drop text silently.
 package text
 
 import (
@@ -41,8 +41,8 @@ func Label(s string) string {
 // it work.
 func UTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// UniqueLabel returns a label value that differs for different texts: a text that is no valid label is quoted. Use it
-// for paths only. They begin with a slash, so no path looks like a quoted text.
+// UniqueLabel returns a label value that differs for different texts: a text that is not a valid label is quoted. Use it for
+// paths only. They begin with a slash, so no path looks like a quoted text.
 func UniqueLabel(s string) string {
 	if IsLabel(s) {
 		return s

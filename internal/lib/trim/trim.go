@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package trim returns memory to the system that only the start of the program needed, and keeps unused pages of the program
-// out of memory. It refuses to drop a page whose content is stored nowhere else.
+// out of memory. It does not drop a page whose content is stored nowhere else.
 package trim
 
 import (

@@ -13,8 +13,7 @@ import (
 const (
 	maxName = 15  // bytes of a process's name (TASK_COMM_LEN without the zero at its end)
 	maxPath = 126 // bytes of an argument that names a file; bpf/include/program.h has the same limit
-	// maxAncestors is how many processes may lie between the first process of an application and the one that is looked
-	// at.
+	// maxAncestors is how many processes may lie between the first process of an application and the one that is inspected.
 	maxAncestors = 8
 )
 
@@ -37,7 +36,7 @@ func Program(proc hostfs.Root, reads *reader.Pool, pid int) (string, error) {
 // /proc/self/exe.
 func MayBeLoader(comm string) bool { return comm == "loader" || comm == "exe" }
 
-// Application returns the name of the application that a loader of Gramine runs. It is empty if the process is no loader.
+// Application returns the name of the application that a loader of Gramine runs. It is empty if the process is not a loader.
 // The error is that of [reader.Of].
 func Application(proc hostfs.Root, reads *reader.Pool, pid int) (string, error) {
 	for range maxAncestors {

@@ -3,7 +3,7 @@
 // Package cluster exports what Kubernetes knows about pods and nodes and an agent does not: the owner and labels of a pod,
 // and how much EPC it asks for and may use. The labels namespace and pod join it to the metrics of agents.
 //
-// It refuses to find targets and to read anything but pods and nodes.
+// It does not find targets or read anything but pods and nodes.
 package cluster
 
 import (

@@ -3,7 +3,7 @@
 // Package dashboards renders the panels of the page for Grafana.
 //
 // The panels are defined once, in web/src/panels/dashboards; panels.json is generated from them (`make
-// generate-dashboards`). The package refuses to define its own panels, and to know who serves or stores the data of the
+// generate-dashboards`). The package does not define its own panels or depend on who serves or stores the data of the
 // panels.
 package dashboards
 

@@ -2,8 +2,8 @@
 
 // Package discovery finds agents while the server runs: in files, at an HTTP server, in DNS and in Kubernetes.
 //
-// What a source names stays until it names something else: a source that fails loses nobody. It refuses to scrape, and
-// to know the database.
+// The targets of a source stay until it returns another list, so a failing source loses no targets. The package does not
+// scrape or depend on the database.
 package discovery
 
 import (
@@ -100,7 +100,8 @@ func New(o Options) *Finder {
 	return f
 }
 
-// Run tells all agents whenever they have changed, until ctx ends. Agents that an earlier Run has found are told at once.
+// Run reports all agents whenever they have changed, until ctx ends. Agents that an earlier Run has found are reported at
+// once.
 func (f *Finder) Run(ctx context.Context, tell func([]Target)) {
 	f.mu.Lock()
 	f.notify = tell
@@ -193,7 +194,7 @@ func (f *Finder) tell() {
 	f.notify(all)
 }
 
-// checkAddress refuses what is no host and port.
+// checkAddress refuses a text that is not a host and port.
 func checkAddress(s string) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || host == "" || strings.ContainsAny(host, "/ @?#\t\r\n\"") || !text.IsLabel(s) || len(s) > 300 {

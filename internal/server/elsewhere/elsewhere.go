@@ -2,8 +2,8 @@
 
 // Package elsewhere passes the page's queries to the API of another Prometheus-compatible database.
 //
-// It only reads: it passes the paths and parameters that are listed here, and nothing else of a request. Requests are bounded
-// in number and time, and answers in bytes. It refuses to store anything, and to know a metric.
+// It only reads: it passes the paths and parameters that are listed here, and nothing else of a request. Requests are
+// bounded in number and time, and answers in bytes. It does not store anything or depend on a metric.
 package elsewhere
 
 import (

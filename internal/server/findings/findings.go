@@ -3,8 +3,8 @@
 // Package findings runs the analysis periodically and publishes the findings: as a report over HTTP, as series, and as
 // lines of the log.
 //
-// It refuses to judge, which the rules do, and to know the database: it reads through a source, and its series are
-// scraped like all others.
+// It contains no rules and does not depend on the database: it reads through a source, and its series are scraped like all
+// others.
 package findings
 
 import (

@@ -2,8 +2,7 @@
 
 // Package fleet answers requests for the state of all machines: /api/fleet.
 //
-// It refuses to judge and to know the database: it reads through a source, and what the figures mean is in
-// internal/analysis/fleet.
+// It does not depend on the database: it reads through a source. internal/analysis/fleet evaluates the figures.
 package fleet
 
 import (

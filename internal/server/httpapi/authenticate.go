@@ -95,7 +95,7 @@ func (a *authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve serves a request whose user is proven, if it has one, and tells the log of requests.
+// serve serves a request whose user was authenticated, if it has one, and writes the log of requests.
 func (a *authenticator) serve(w http.ResponseWriter, r *http.Request) {
 	if to, ok := w.(*answer); ok {
 		to.user, to.verified = requester.Proven(r)

@@ -2,7 +2,7 @@
 
 // Package httpapi serves the page, /metrics, /api/v1 and the health checks on one port.
 //
-// It routes requests and protects against foreign origins. It refuses to store anything and to know what a metric means.
+// It routes requests and protects against foreign origins. It does not store anything or depend on what a metric means.
 package httpapi
 
 import (

@@ -129,7 +129,7 @@ func parseWebConfig(path string, data []byte, start protection) (*web.Config, er
 	return c, nil
 }
 
-// checkKinds refuses certificates and keys that are no regular files. The toolkit opens these files again by name, at each
+// checkKinds refuses certificates and keys that are not regular files. The toolkit opens these files again by name, at each
 // connection, and the open of a named pipe would never return. Invalid YAML is left to the toolkit.
 func checkKinds(path string, data []byte) error {
 	var c web.Config

@@ -116,7 +116,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values) (io.Rea
 	return answer.Body, nil
 }
 
-// statusError is an answer that is no object.
+// statusError is an answer that is not an object.
 type statusError struct {
 	code int
 	text string

@@ -81,7 +81,7 @@ const (
 	together   = 200 * time.Millisecond // changes within this time are told together
 )
 
-// Follow tells all objects at the begin and after each change, until ctx ends.
+// Follow reports all objects at the start and after each change, until ctx ends.
 func Follow[T Object](ctx context.Context, f Follower, tell func([]T)) {
 	if f.watch == 0 {
 		f.watch, f.first, f.longest = watchFor, firstPause, longPause

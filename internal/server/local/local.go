@@ -2,8 +2,8 @@
 
 // Package local connects a server to the agent that watches the same machine in another process.
 //
-// It adds the agent's metrics to those of the server, and passes on what only an agent answers. It refuses to know any
-// metric.
+// It adds the agent's metrics to the server's metrics, and forwards requests that only an agent can answer. It does not
+// depend on any metric.
 package local
 
 import (

@@ -2,9 +2,9 @@
 
 // Package notify keeps the firing alerts and sends them to the log, to webhooks and to Alertmanagers.
 //
-// It saves its state in a file, so that after a restart or a crash no alert is sent twice or forgotten. It refuses to
-// know why an alert fires: sources pass lists of alerts. It does no grouping, silencing or inhibition: those belong to
-// Alertmanager.
+// It saves its state in a file, so that after a restart or a crash no alert is sent twice or forgotten. It does not depend
+// on the reason of an alert: sources pass lists of alerts. It does no grouping, silencing or inhibition, because
+// Alertmanager does that.
 package notify
 
 import (

@@ -4,8 +4,8 @@
 //
 // What the page and Go both use is defined once, in web/src; pagequery.json is generated from it (`make
 // generate-dashboards`). Only how values are put into a query is written twice, because a report is made where no browser
-// runs. The page's code writes the cases that hold this package to the same results (testdata/fill.json). The package
-// refuses to know a panel, and to run a query.
+// runs. The page's code writes the cases that hold this package to the same results (testdata/fill.json). The package does
+// not depend on a panel or run a query.
 package pagequery
 
 import (

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxRead is the number of profiles whose workloads are looked at for one answer: an hour.
+	// maxRead is the number of profiles whose workloads are inspected for one answer: an hour.
 	maxRead = 60
 	// maxKnown is the number of profiles whose workloads are remembered.
 	maxKnown = 4 * maxRead

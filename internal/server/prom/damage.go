@@ -262,7 +262,7 @@ type checkedIndex struct {
 	damages *damages
 }
 
-// checked returns an error of the index as it is when it is no damage.
+// checked returns an error of the index as it is when it is not damage.
 func (r checkedIndex) checked(err error) error {
 	for _, other := range []error{nil, storage.ErrNotFound, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, other) {

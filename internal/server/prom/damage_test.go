@@ -228,7 +228,7 @@ func TestFlippedByteInAnIndexCostsThatBlock(t *testing.T) {
 	}
 }
 
-// Errors that are no damage cost nothing.
+// Errors that are not damage cost nothing.
 func TestAbandonedQueriesAreNoDamage(t *testing.T) {
 	var log logtest.Log
 	d := newDamages(newHealth(options("", &log).Log), options("", &log).Log)

@@ -150,7 +150,7 @@ func one(t *testing.T, s *Server, query string) float64 {
 	return all[0].Value
 }
 
-// TestOperationsThatAreNot: where the samples are no operations, there is a state and no series.
+// TestOperationsThatAreNot: where the samples are not operations, there is a state and no series.
 func TestOperationsThatAreNot(t *testing.T) {
 	many := func(n int) string {
 		var b strings.Builder

@@ -2,8 +2,8 @@
 
 // Package prom embeds Prometheus: it scrapes, stores and answers PromQL over the real /api/v1.
 //
-// It is the only importer of github.com/prometheus/prometheus. It refuses to know any metric of teescope, to discover
-// targets by itself (package discovery does), and to accept writes or administration over HTTP.
+// It is the only importer of github.com/prometheus/prometheus. It does not depend on metrics of teescope, and does not
+// discover targets (package discovery does). It accepts no writes and no administration over HTTP.
 package prom
 
 import (

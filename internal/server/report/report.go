@@ -2,9 +2,9 @@
 
 // Package report writes the page and the answers to all its queries as one HTML file, which needs no server.
 //
-// The queries are those of the page: questions.json is generated from web/src/report (`make generate-dashboards`). The
-// page's own code, built for reports, draws the answers. The package refuses to draw anything itself, to know a metric,
-// and to let the file connect to anything.
+// The queries are the same as on the page: questions.json is generated from web/src/report (`make generate-dashboards`). The
+// page's own code, built for reports, draws the answers. The package does not draw, does not depend on a metric, and the
+// file makes no connections.
 package report
 
 import (

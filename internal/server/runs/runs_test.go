@@ -158,7 +158,7 @@ func tooLarge(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// What is no run, or cannot be compared, is refused with the reason, and nothing of it is kept.
+// What is not a run, or cannot be compared, is refused with the reason, and nothing of it is kept.
 func TestWhatIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	s := server(t, dir, said{errors.New("all runs are one group")})

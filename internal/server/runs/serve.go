@@ -195,7 +195,7 @@ func (s *Service) read(id string) (*run.Run, error) {
 	return run.ReadWithin(f, within)
 }
 
-// nameOf is the name of a run in a comparison. The ID tells files with the same name apart.
+// nameOf is the name of a run in a comparison. The ID distinguishes files with the same name.
 func nameOf(one Summary) string { return filepath.Join(one.ID, one.Name) }
 
 // refuse answers why a run is not shown or has not changed.

@@ -3,7 +3,7 @@
 // Package runs keeps run files that were pushed to a server, in a directory of bounded size, and serves them: the list, the
 // files and comparisons of them.
 //
-// It refuses to record, and to judge or write a comparison: its caller gives it the function that does.
+// It does not record, and does not compute or write comparisons: its caller passes a function for that.
 package runs
 
 import (

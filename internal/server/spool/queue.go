@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spool keeps requests on disk until a receiver has taken them: in order, over restarts, within a size and an age.
+// Package spool keeps requests on disk until a receiver has accepted them: in order, over restarts, within a size and an
+// age.
 //
-// It counts what it drops. It refuses to know what a request means.
+// It counts dropped requests. It does not depend on their content.
 package spool
 
 import (

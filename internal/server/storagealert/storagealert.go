@@ -2,7 +2,7 @@
 
 // Package storagealert reports the state of the storage: as metrics, and as an alert that needs no query.
 //
-// A rule cannot report that samples are not stored, because it reads what is stored. It refuses to know how samples are
+// A rule cannot report that samples are not stored, because it reads what is stored. It does not depend on how samples are
 // stored: the state comes from a function.
 package storagealert
 

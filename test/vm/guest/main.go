@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command guest is the first process of a virtual machine in which the real binary runs on another kernel. It starts an
-// agent, applies its scenario to the machine, and prints the results. It refuses to judge them: the test on the host
-// does that.
+// agent, applies its scenario to the machine, and prints the results. It does not evaluate them: the test on the host does
+// that.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package job defines the messages between the host and the first process of the guest. It refuses to act.
+// Package job defines the messages between the host and the first process of the guest. It contains only types.
 package job
 
 // Paths in the guest.

@@ -34,7 +34,7 @@ export class Limiter {
     }
   }
 
-  /** Starts the first waiting task in place of a finished one. */
+  /** Starts the first waiting task instead of a finished one. */
   private next(): void {
     const waiting = this.queue.shift();
     if (waiting) waiting.start();

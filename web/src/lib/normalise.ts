@@ -43,7 +43,7 @@ export function parseDivisor(per: string): Divisor | undefined | string {
   return { expr: `sum($rate(${name}${own ? "{$workloads}" : (matchers ?? "")}[$window]))`, scale: 100, noun: `100 of ${name.replace(/_total$/, "")}` };
 }
 
-/** Returns the unit of a rate divided by another rate; undefined for a value that is no rate and stays as it is. */
+/** Returns the unit of a rate divided by another rate; undefined for a value that is not a rate and stays as it is. */
 export function dividedUnit(unit: Unit): Unit | undefined {
   switch (unit) {
     case "per_second":

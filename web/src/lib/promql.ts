@@ -91,8 +91,8 @@ export function rateFunction({ step, scrapeInterval, age = Infinity }: Filling):
 }
 
 /**
- * Returns the words of a query that are names of known metrics. It is no parser: only Go parses PromQL. It also accepts a
- * query that is being typed, which no parser does.
+ * Returns the words of a query that are names of known metrics. It is not a parser: only Go parses PromQL. It also
+ * accepts a query that is being typed, which no parser does.
  */
 export function metricsIn(text: string, known: Pick<ReadonlySet<string>, "has">): string[] {
   return [...new Set(text.match(/[a-zA-Z_:][\w:]*/g) ?? [])].filter((word) => known.has(word));

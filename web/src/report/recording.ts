@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The answers in a report, in place of a server. They reach the page's client like fetched ones.
-// internal/server/report writes them.
+// The answers in a report, instead of a server. They reach the page's client like fetched ones. internal/server/report
+// writes them.
 import { malformed } from "../api/errors";
 import { type Decoder, list, number, record, shape, text, withDefault } from "../api/validate";
 import { fillTemplate, type Filling } from "../lib/promql";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build is the collector of teescope's version. It knows nothing about the machine.
+// Package build is the collector of teescope's version. It has no data about the machine.
 package build
 
 import (

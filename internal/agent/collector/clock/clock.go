@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clock is the collector of changes of the machine's clock. They explain gaps in charts, and differences from
-// timestamps of other machines. It refuses to judge which time is right.
+// timestamps of other machines. It does not decide which time is correct.
 package clock
 
 import (

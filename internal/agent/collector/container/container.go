@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package container is the collector of containers' resource use: cAdvisor's families under cAdvisor's names,
-// from control groups and the files of container runtimes. It refuses to query a runtime, and to report
-// control groups that are no container: the node's families cover slices and units.
+// Package container is the collector of containers' resource use: cAdvisor's families under cAdvisor's names, from control
+// groups and the files of container runtimes. It does not query a runtime. It does not report control groups that are not
+// containers: the node's families cover slices and units.
 package container
 
 import (

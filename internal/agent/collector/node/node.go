@@ -3,9 +3,9 @@
 // Package node is the collector of the machine itself: node_* with node_exporter's names, types and
 // labels, so that dashboards and rules for node_exporter work.
 //
-// It consists of parts with the names of node_exporter's collectors. Each succeeds or fails alone. It emits
-// node_exporter's defaults, NUMA memory, and the CPUs' frequency from /proc/cpuinfo if there is no other source. It
-// refuses to have switches, and to know workloads and TEEs.
+// It consists of parts with the names of node_exporter's collectors. Each succeeds or fails alone. It emits node_exporter's
+// defaults, NUMA memory, and the CPUs' frequency from /proc/cpuinfo if there is no other source. It has no switches, and
+// does not depend on workloads and TEEs.
 package node
 
 import (
@@ -27,8 +27,8 @@ type Options struct {
 	Proc, Sys string
 	// RootFS is the mount point of the machine's root: "/", or another path in a container.
 	RootFS string
-	// Net is a directory whose net is that of the machine, such as /proc/1 in a container with a network of its own. Empty
-	// stands for Proc.
+	// Net is a directory with the net directory of the machine, such as /proc/1 in a container with a network of its own.
+	// Empty stands for Proc.
 	Net string
 	// Confidential says that this machine is a confidential virtual machine. Its host often shows it no steal time.
 	Confidential bool

@@ -16,7 +16,7 @@ const (
 	mostWorkloads = 4096
 )
 
-// history is what is known of the settings of one workload.
+// history has the known settings of one workload.
 type history struct {
 	variables map[string]string
 	changed   []time.Time // the last times, at most mostChanges+1

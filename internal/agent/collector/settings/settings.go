@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package settings is the collector of settings of workloads: environment variables of their main processes and keys of
-// their manifests, whose names are configured. It reads processes without a lock and opens no file of theirs. It refuses to
-// know what a setting means.
+// their manifests, whose names are configured. It reads processes without a lock and opens none of their files. It does not
+// interpret settings.
 package settings
 
 import (

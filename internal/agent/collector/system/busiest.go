@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// minCPUs is the CPU time per time from which on the threads of a workload are looked at. So there are at most two
-	// such workloads for each CPU.
+	// minCPUs is the CPU time per time from which on the threads of a workload are inspected. So there are at most two such
+	// workloads for each CPU.
 	minCPUs = 0.5
 	// minWindow is the minimum time between two looks. The kernel gives the CPU time of a thread in ticks of 10 ms.
 	minWindow = time.Second
@@ -42,7 +42,7 @@ type busiest struct {
 	window time.Duration // time between the previous look and the present one
 }
 
-// busy is a workload whose threads are looked at.
+// busy is a workload whose threads are inspected.
 type busy struct {
 	of      *workload.Workload[counts]
 	cpus    float64 // CPU time per time since the last look
@@ -50,9 +50,9 @@ type busy struct {
 	pids    []int // in ascending order
 }
 
-// watchlist are the threads of a workload that the next look reads first.
+// watchlist has the threads of a workload that the next look reads first.
 type watchlist struct {
-	followed []reading // those that ran longest first
+	followed []reading // by run time, longest first
 	last     thread    // the last thread that became one of them
 }
 
@@ -106,8 +106,8 @@ func (b *busiest) plan(k *kernelSide, s *slots, m *members) (all []*busy, due bo
 	return all, true
 }
 
-// look reads the threads of busy workloads. Each gets the same number of threads, except that those with fewer threads
-// leave the rest to the others.
+// look reads the threads of busy workloads. Each gets the same number of threads. Workloads with fewer threads leave the
+// remaining ones to the others.
 func (b *busiest) look(all []*busy) {
 	before := b.lists
 	b.lists, b.ratios = map[*workload.Workload[counts]]watchlist{}, map[*workload.Workload[counts]]float64{}
@@ -128,7 +128,7 @@ func (b *busiest) look(all []*busy) {
 
 // of returns the ratio of the busiest thread of one workload, and whether it is certain.
 func (b *busiest) of(w *busy, c watchlist, most int) (next watchlist, ratio float64, certain bool) {
-	rest := w.cpus // what no thread that was read has used
+	rest := w.cpus // CPU time that the threads that were read have not used
 	next.last = c.last
 	read := func(t thread, was *reading) {
 		now, known, ok := b.read(t, was)

@@ -218,7 +218,7 @@ func TestALookEnds(t *testing.T) {
 	l.want(-1)
 }
 
-// Only workloads that used half a CPU are looked at, at most once a second.
+// Only workloads that used half a CPU are inspected, at most once a second.
 func TestOnlyBusyWorkloadsAreLookedAt(t *testing.T) {
 	k := made(t)
 	k.group(slotFirst, 77, "busy")

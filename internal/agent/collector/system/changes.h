@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Tells user space which processes have started or run another program, so that it need not read all of /proc again. */
+/* Reports to user space which processes have started or run another program, so that it need not read all of /proc again. */
 #ifndef TEESCOPE_CHANGES_H
 #define TEESCOPE_CHANGES_H
 

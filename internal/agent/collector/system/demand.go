@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Demand is what is switched on for a while, besides the options.
+// Demand contains the measurements that are switched on for a limited time, in addition to the options.
 type Demand struct {
 	Watch  []watch.Rule // further rules
 	Timing bool         // the time of system calls is measured
@@ -31,7 +31,7 @@ type Demands struct {
 // Demands returns what changes the demand. The options must have OnDemand.
 func (c *Collector) Demands() *Demands { return &c.demands }
 
-// Set replaces what is switched on besides the options. It does not wait for anything: Run changes what is measured.
+// Set replaces the measurements that are switched on in addition to the options. It does not wait: Run applies the change.
 func (s *Demands) Set(d Demand) {
 	s.mu.Lock()
 	s.last = d

@@ -2,9 +2,9 @@
 /*
  * How long each system call of watched processes took, as a distribution.
  *
- * The task iterator restarts the word of a call in flight (timing.h), so the time since then is only the last part of the
- * call. It stores when the call began by thread ID, and sets CALL_RESTARTED in the word. The word that is stored beside the
- * start tells a call from later ones of the same thread.
+ * The task iterator restarts the word of a call in flight (timing.h), so the time since then is only the last part of
+ * the call. It stores when the call began by thread ID, and sets CALL_RESTARTED in the word. The word that is stored
+ * with the start distinguishes a call from later ones of the same thread.
  */
 #ifndef TEESCOPE_DURATIONS_H
 #define TEESCOPE_DURATIONS_H

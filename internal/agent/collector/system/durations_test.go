@@ -23,7 +23,7 @@ import (
 
 const durationFamily = "teescope_syscall_duration_seconds"
 
-// distribution returns what is known of the calls of a workload: by bound, in number and in seconds.
+// distribution returns the calls of a workload by bound, in number and in seconds.
 func distribution(t *testing.T, c *Collector, workload, call string) (upTo map[float64]uint64, n uint64, sum float64) {
 	t.Helper()
 	upTo = map[float64]uint64{}
@@ -270,7 +270,7 @@ func TestTheStartOfACallFollowsItsThread(t *testing.T) {
 	}
 }
 
-// The buckets are those of the bounds that are emitted.
+// The buckets have the bounds that are emitted.
 func TestDurationsHaveTheirBounds(t *testing.T) {
 	bounds := newFamilies().durations.Bounds
 	if len(bounds) != durationBuckets-1 || bounds[0] != math.Ldexp(1e-9, durationShift) {

@@ -67,7 +67,7 @@ func callName(nr int) string {
 	return callUnknown
 }
 
-// System calls that the kernel writes into a traced program, at an entry and in place of a return address
+// System calls that the kernel writes into a traced program, at an entry and instead of a return address
 // (arch/x86/kernel/uprobes.c). The program does not make them itself, and the tracer may be teescope.
 const callUretprobe, callUprobe = 335, 336
 

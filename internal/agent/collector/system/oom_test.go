@@ -32,7 +32,7 @@ func memoryGroup(t *testing.T) (dir, counts string) {
 }
 
 // The kernel kills a process at the limit of its group, and the group is removed at once. So a reader of the group's files
-// sees neither. The group's own count, read just before, is the truth.
+// sees neither. The group's own count, read just before, is the true value.
 func TestOOMKillOfAnEndedGroup(t *testing.T) {
 	c := start(t, Options{})
 	name := unique("hungry")

@@ -24,9 +24,9 @@ type Options struct {
 	OnDemand bool
 	// Budget is the share of the machine's CPU time that watching may take. 0, or 1 and more, means no limit.
 	Budget float64
-	// Others returns the CPU time that programs of others have taken, which is part of the same budget: that of the programs as
-	// measured, and that of the kernel's path to them on the machine of the constant costs. It is told how slow this machine is
-	// relative to that one. Nil is none.
+	// Others returns the CPU time that programs of others have taken, which is part of the same budget: the measured time of
+	// the programs, and the time of the kernel's path to them. Its argument is the speed of this machine relative to the
+	// machine of the constant costs. Nil is none.
 	Others func(relative float64) (program, path time.Duration)
 	// Proc, Sys and Cgroup are the roots of /proc, /sys and of the cgroup file systems.
 	Proc, Sys, Cgroup string

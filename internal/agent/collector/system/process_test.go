@@ -108,7 +108,7 @@ func TestAProcessEndsWithItsLastThread(t *testing.T) {
 }
 
 // When a thread that is not the first executes a program, the kernel ends all other threads, and gives it the ID of the
-// first one. The process goes on.
+// first one. The process continues.
 func TestExecByAnotherThreadEndsNoProcess(t *testing.T) {
 	const times = 10
 	c := start(t, Options{})

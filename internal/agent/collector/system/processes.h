@@ -27,7 +27,7 @@ static __noinline bool end_process(u32 tgid)
 	return true;
 }
 
-/* Reports whether a thread is the one that stands for its process: the first of those that do not exit. The first thread
+/* Reports whether a thread represents its process: it is the first one that does not exit. The first thread
  * of a process may exit before the others. It stays on the list, usually as the only one that exits. */
 static __noinline bool stands_for_process(struct task_struct *task)
 {

@@ -3,8 +3,8 @@
 // Package system is the collector of how workloads use the kernel: system calls, context switches, page faults, the
 // page cache, CPU time and memory (the System Metrics Exporter of TEEMon, section 4).
 //
-// The kernel side (system.bpf.c, slots.h) counts into slots. The user side names the slots, adds them up into workloads
-// and frees unused ones. The package refuses to know how metrics are scraped or stored.
+// The kernel side (system.bpf.c, slots.h) counts into slots. The user side names the slots, adds them up into workloads and
+// frees unused ones. The package does not depend on how metrics are scraped or stored.
 package system
 
 import "unsafe"

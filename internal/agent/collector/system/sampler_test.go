@@ -123,8 +123,8 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 		}
 		return all
 	}
-	// compare reports the programs whose estimate differs from the truth by more than its interval. While an interval is so wide
-	// that a half would be in it, it looks longer. tooWide is true if that did not help.
+	// compare reports the programs whose estimate differs from the true value by more than its interval. While an interval
+	// is so wide that a half would be in it, it looks longer. tooWide is true if that did not help.
 	compare := func() (complaints []string, tooWide bool) {
 		from := read()
 		to := from

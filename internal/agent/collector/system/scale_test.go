@@ -217,8 +217,8 @@ func BenchmarkDetect(b *testing.B) {
 	}
 }
 
-// BenchmarkLook measures a look that does not find the busiest thread, and so also lists the threads: of a small server,
-// and of one with as many threads as are followed. This process is the one that is looked at.
+// BenchmarkLook measures a look that does not find the busiest thread, and so also lists the threads: of a small server, and
+// of one with as many threads as are followed. This process is the one that is inspected.
 func BenchmarkLook(b *testing.B) {
 	for _, threads := range []int{5, maxFollowed} {
 		b.Run(strconv.Itoa(threads), func(b *testing.B) {

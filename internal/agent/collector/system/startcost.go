@@ -26,7 +26,7 @@ const (
 	// contains neither an interrupt nor another thread, also on a busy machine.
 	loopMost, loopRuns    = 800 * time.Microsecond, 40
 	callsOfRun, pageOfRun = 100, 32
-	// roundsMost is the time for which two threads wake each other. Fewer than leastRounds rounds say nothing.
+	// roundsMost is the time for which two threads wake each other. Fewer than leastRounds rounds are not significant.
 	roundsMost, leastRounds = 2 * time.Millisecond, 50
 )
 
@@ -136,8 +136,8 @@ func (m *startCosts) end(k *kernelSide) {
 	m.log.Info("cost of counting one event", attrs...)
 }
 
-// filtered reports whether a filter of system calls confines the calling thread. Its calls never take the kernel's fast path,
-// so the loop does not show that tracing makes those of others leave it.
+// filtered reports whether a filter of system calls confines the calling thread. Its calls never take the kernel's fast
+// path. So the loop does not show that tracing makes other calls leave it.
 func filtered() bool {
 	mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
 	return err != nil || mode != 0

@@ -23,7 +23,7 @@
 #include "timing.h"
 #include "used.h"
 
-/* Makes this CPU count into a slot: that of the thread that is about to run, or that runs under a new name. */
+/* Makes this CPU count into the slot of the thread that is about to run, or that runs under a new name. */
 static __always_inline void set_slot(struct cpu_state *state, struct task_struct *task, u32 slot)
 {
 	if (slot >= slots)
@@ -54,7 +54,7 @@ static __always_inline u32 slot_of(struct task_struct *task)
 
 /* Resynchronises the state of this CPU after a missed context switch. The kernel does not run programs at every
  * switch: it skips a program that interrupts itself, and some kernels hide tasks. The thread that ran before was
- * switched out at least once. The kernel's counters of the new thread say what it has used since. */
+ * switched out at least once. The kernel's counters of the new thread show its usage since. */
 static __noinline int resync(struct cpu_state *state, struct task_struct *task)
 {
 	bool first;
@@ -157,8 +157,7 @@ static __always_inline struct cpu_state *calling_state(struct pt_regs *regs)
 	return state;
 }
 
-/* SYSCALL, which 64-bit code uses, saves the return address in RCX. Otherwise the thread's status tells how it
- * entered the kernel. */
+/* SYSCALL, which 64-bit code uses, saves the return address in RCX. Otherwise the thread's status shows how it entered the kernel. */
 static __always_inline bool is_compat(struct pt_regs *regs)
 {
 	if (regs->cx == regs->ip)
@@ -210,8 +209,7 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret)
 	return 0;
 }
 
-/* Runs in the parent, before the child first runs. So every process has its slot from its first event, and a reused
- * process ID never counts into its old slot. */
+/* Runs in the parent, before the child first runs. So every process has its slot from its first event. A reused process ID never counts into the old slot. */
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child)
 {
 	u32 tgid = child->tgid, slot;

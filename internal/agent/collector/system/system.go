@@ -167,7 +167,7 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	return nil
 }
 
-// findBusy refreshes the slots and returns the workloads whose threads are looked at.
+// findBusy refreshes the slots and returns the workloads whose threads are inspected.
 func (c *Collector) findBusy() (all []*busy, due bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package teehost is the collector of the TEEs of this machine and of the metrics of their backends. It refuses to know
+// Package teehost is the collector of the TEEs of this machine and of the metrics of their backends. It does not depend on
 // any backend: internal/app has the list.
 package teehost
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package calls finds the functions through which processes enter and leave enclaves, so that their calls are sampled: those
-// of the untrusted runtimes, and the OCALLs in tables of Intel's SDK. It refuses to take samples, and to set a probe where a
+// of the untrusted runtimes, and the OCALLs in tables of Intel's SDK. It does not take samples or set a probe where a
 // program could break.
 package calls
 
@@ -41,7 +41,7 @@ type Options struct {
 	Out     bool // OCALLs, else ECALLs
 }
 
-// Finder knows the probed files. It is not safe for concurrent use.
+// Finder has the probed files. It is not safe for concurrent use.
 type Finder struct {
 	Options
 	files     map[hostfs.FileID]*file
@@ -87,7 +87,7 @@ func (f *Finder) Close() error {
 // Functions is the number of functions whose calls are sampled.
 func (f *Finder) Functions() int { return f.functions }
 
-// Problems says why functions that were found are not sampled, for people. Each is returned once.
+// Problems returns the reasons why functions that were found are not sampled, as text for users. Each is returned once.
 func (f *Finder) Problems() []string {
 	p := f.problems
 	f.problems = nil

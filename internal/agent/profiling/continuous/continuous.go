@@ -3,7 +3,7 @@
 // Package continuous takes samples of all processes while the agent runs, makes a profile of each minute, and keeps the last
 // ones in memory until a server has fetched them.
 //
-// It writes no file, and it knows no workload but by its name. How samples are taken and named is in the packages beside it.
+// It writes no files, and uses only the names of workloads. The sibling packages take samples and find names.
 package continuous
 
 import (
@@ -169,7 +169,7 @@ func (p *Profiler) setFrequency(hertz int) error {
 	return err
 }
 
-// Run implements service.Runner. A profile that fails is missing, and the agent goes on.
+// Run implements service.Runner. A profile that fails is missing, and the agent continues.
 func (p *Profiler) Run(ctx context.Context) error {
 	if p.sampler == nil {
 		<-ctx.Done()
@@ -211,7 +211,7 @@ func (p *Profiler) profile(ctx context.Context) {
 		case <-over:
 		case <-p.changed:
 		case <-ctx.Done():
-			return // nobody fetches it any more
+			return // no client fetches it any more
 		}
 		going = false
 	}

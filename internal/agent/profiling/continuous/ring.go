@@ -52,8 +52,8 @@ func (r *ring) add(data []byte) {
 	}
 }
 
-// after returns the oldest profile that is newer than the named one, and its name. Names of another start are older than all.
-// What a client has seen is not needed any more, but another one may ask for it.
+// after returns the oldest profile that is newer than the named one, and its name. Names of another start are older than
+// all. A client no longer needs profiles that it has seen, but another client may request them.
 func (r *ring) after(name string) (data []byte, its string) {
 	start, text, _ := strings.Cut(name, "/")
 	number, err := strconv.ParseUint(text, 10, 64)

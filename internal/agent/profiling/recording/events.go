@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/run/profile"
 )
 
-// inEnclave is the function of samples that were taken in an enclave: nobody outside knows the real one.
+// inEnclave is the function of samples in an enclave, where the real function is not visible.
 const inEnclave = "[in enclave]"
 
 // valuesOf are the types of values of samples of an event, besides their number. The first is shown.
@@ -64,7 +64,7 @@ func (s *sample) stands() bool {
 	return function != ""
 }
 
-// standIn returns the location of what is no function.
+// standIn returns the location of a frame that is not a function.
 func (b *builder) standIn(library, function string) *pprof.Location {
 	key := [2]string{library, function}
 	if b.standIns == nil {

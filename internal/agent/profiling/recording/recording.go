@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording adds up samples by thread and stack, and makes a profile in pprof's format of them: with the names that
-// can be found now, and with mappings and build IDs, so that the others can be found later.
+// Package recording adds up samples by thread and stack, and makes a profile in pprof's format of them. The profile has the
+// names that can be found now, and mappings and build IDs, so that other names can be found later.
 //
 // It takes no samples, reads no process itself, and writes no file.
 package recording
@@ -24,11 +24,11 @@ const (
 // Options configure a Recording.
 type Options struct {
 	Table *symbol.Table
-	// All keeps the samples of all processes. Otherwise those of watched processes and of descendants are kept.
+	// All keeps the samples of all processes. Otherwise samples of watched processes and of descendants are kept.
 	All bool
-	// Unwanted is told processes whose samples are not kept. It may be nil.
+	// Unwanted is called with processes whose samples are not kept. It may be nil.
 	Unwanted func(profiling.Process)
-	// Wanted is told the process of each sample that is kept. It may be nil.
+	// Wanted is called with the process of each sample that is kept. It may be nil.
 	Wanted func(*symbol.Process)
 	// Locations and Bytes limit different addresses and the memory of stacks. 0 is the usual limit.
 	Locations, Bytes int
@@ -110,7 +110,7 @@ walk:
 				l.Process, l.Mapping = p, r.Table.Mapping(p, address)
 			}
 			if i > 0 && l.Mapping == nil && p.Mapped() {
-				left = true // nothing returns to what is no code
+				left = true // a return address must be code
 				break walk
 			}
 			at, ok := r.location(l)

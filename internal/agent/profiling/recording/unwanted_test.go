@@ -39,7 +39,7 @@ func TestProcessesAreUnwantedOnlyAfterALook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, name := range []string{"earlier", comm} { // in this order: a process that was looked at stays known
+	for want, name := range []string{"earlier", comm} { // in this order: a process that was inspected stays known
 		unwanted = 0
 		r.Add(&profiling.Sample{Process: profiling.Process{PID: os.Getpid(), Start: stat.Started}, TID: os.Getpid(), Name: name, Samples: 1})
 		if unwanted != want {

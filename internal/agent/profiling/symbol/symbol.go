@@ -3,8 +3,8 @@
 // Package symbol finds the names of sampled addresses: in the files that a process has mapped and in their debug files, in
 // the kernel's vDSO, in the perf map of a just-in-time compiler, and in the kernel's own list.
 //
-// Files and mappings belong to foreign processes. So all reads have bounds, and those that a process can delay have a
-// deadline and run under no lock. The package uses no network, and it unwinds no stacks.
+// Files and mappings belong to untrusted processes. So all reads have bounds. Reads that a process can delay have a deadline
+// and run without a lock. The package uses no network, and it unwinds no stacks.
 package symbol
 
 import (
@@ -50,7 +50,7 @@ const (
 	TooMuch    = "more processes or mappings than are kept"
 )
 
-// Libraries that are no files.
+// Libraries that are not files.
 const (
 	Kernel = "[kernel.kallsyms]" // as perf calls it
 	vdso   = "[vdso]"
@@ -68,7 +68,7 @@ type Options struct {
 	Remember bool
 }
 
-// Table knows processes, their mappings and files.
+// Table contains processes, their mappings and files.
 type Table struct {
 	Options
 	host      host.Processes
@@ -134,7 +134,7 @@ type Mapping struct {
 	id                 hostfs.FileID
 }
 
-// Process is a process with its mappings when it was last looked at.
+// Process is a process with its mappings when it was last inspected.
 type Process struct {
 	profiling.Process
 	Workload string // empty if the process ended before its control group was read
@@ -148,7 +148,7 @@ type Process struct {
 	names    perfNames
 }
 
-// Of returns the process of a sample. It is looked at when it is asked for first, so that should be soon after the sample.
+// Of returns the process of a sample. It is inspected at the first request, which should be soon after the sample.
 func (t *Table) Of(s *profiling.Sample) *Process {
 	p := t.processes[s.Process]
 	if p != nil {

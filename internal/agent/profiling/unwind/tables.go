@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package unwind makes tables of the call frame information (.eh_frame) of files, by which the eBPF program walks stacks of
-// programs without frame pointers. It refuses to walk a stack itself, to read the memory of a process, and to evaluate
-// expressions other than those of the linker's stubs and of signals: such code is walked by frame pointers.
+// programs without frame pointers. It does not walk a stack itself, read the memory of a process or evaluate expressions
+// other than those of the linker's stubs and of signals: such code is walked by frame pointers.
 package unwind
 
 import (

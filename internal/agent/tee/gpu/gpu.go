@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gpu is the backend for confidential GPUs of NVIDIA: whether they protect what they compute, and whether they
-// accept work. It asks the driver by the requests of its open kernel modules, without NVIDIA's library. It refuses to open
-// a GPU, which could start it, and to change a setting.
+// Package gpu is the backend for confidential GPUs of NVIDIA: whether they protect their data, and whether they accept work.
+// It queries the driver with the requests of its open kernel modules, without NVIDIA's library. It does not open a GPU,
+// because that could start it, and does not change settings.
 package gpu
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// every is how often the driver is asked. It holds the locks of all GPUs for a moment.
+	// every is the interval of queries. It holds the locks of all GPUs for a moment.
 	every = 15 * time.Second
 	// fresh is how long an answer is shown. A driver that is busy for longer has no samples.
 	fresh = 4 * every
@@ -93,7 +93,7 @@ func (b *Backend) Run(ctx context.Context) error {
 	return nil
 }
 
-// ask begins a question, unless one is still open. Nobody waits for it, because a driver may never answer.
+// ask starts a query, unless one is still running. No goroutine waits for it, because a driver may never answer.
 func (b *Backend) ask() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,8 +109,8 @@ func (b *Backend) ask() {
 	}()
 }
 
-// answer keeps what the driver has said. An agent that was not given the device says so once: that is how it was set up, and
-// no failure.
+// answer stores the driver's answer. An agent that was not given the device says so once: that is how it was set up, and no
+// failure.
 func (b *Backend) answer(state State, err error) {
 	b.asking = false
 	if err == nil {

@@ -94,7 +94,7 @@ func Read(r tee.Roots) (State, error) {
 	return state, nil
 }
 
-// unsupported returns ErrUnsupported in place of a status.
+// unsupported returns ErrUnsupported instead of a status.
 func unsupported(err error) error {
 	if errors.As(err, new(statusError)) {
 		return errors.Join(ErrUnsupported, err)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nitro is the backend for the parents of Nitro Enclaves: which enclaves there are, and what each exchanges with
-// its parent. The traffic is that of vsock, so it also serves hosts whose virtual machines have it. It refuses to guess
-// what happens inside an enclave, which nothing outside can see.
+// Package nitro is the backend for the parent instances of Nitro Enclaves: the list of enclaves, and the traffic between
+// each enclave and its parent. It counts vsock, so it also serves hosts whose virtual machines have it. The inside of an
+// enclave is not visible.
 package nitro
 
 import (

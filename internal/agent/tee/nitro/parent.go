@@ -20,14 +20,14 @@ import (
 const (
 	// program is what runs an enclave on its parent, and holds it open (aws-nitro-enclaves-cli).
 	program = "nitro-cli"
-	// held is the enclave among the open files of that process (drivers/virt/nitro_enclaves/ne_misc_dev.c). Only who may open
-	// the driver's device has it, so that a process cannot pretend to be an enclave.
+	// held is the enclave among the open files of that process (drivers/virt/nitro_enclaves/ne_misc_dev.c). Only processes
+	// that may open the driver's device have it, so a process cannot pretend to be an enclave.
 	held = "anon_inode:ne-vm"
 	// maxFiles, maxArguments and maxName limit what is read of that process.
 	maxFiles, maxArguments, maxName = 1024, 64, 64
 	// maxEnclaves is more than a parent can have (4).
 	maxEnclaves = 16
-	// maxLooked limits the processes whose open files are looked at: anyone can name processes like this.
+	// maxLooked limits the processes whose open files are inspected: anyone can name processes like this.
 	maxLooked = 64
 )
 
@@ -43,8 +43,8 @@ type enclave struct {
 	memory uint64 // bytes
 }
 
-// enclaves returns the enclaves of this machine. A process that does not answer has no arguments. With errMany there may be more: users
-// and control groups share the looks, so that one of them does not hide the enclaves of others.
+// enclaves returns the enclaves of this machine. A process that does not answer has no arguments. With errMany there may be
+// more: users and control groups share the inspections, so one of them cannot hide the enclaves of others.
 func (b *Backend) enclaves() ([]enclave, error) {
 	proc := hostfs.At(b.opts.Roots.Proc)
 	pids, err := proc.Processes()

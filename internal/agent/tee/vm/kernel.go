@@ -175,7 +175,7 @@ func (k *kernelSide) prepare() error {
 	return nil
 }
 
-// attach tells the programs KVM's types and attaches them. It fails while a required tracepoint is absent.
+// attach writes KVM's types into the programs and attaches them. It fails while a required tracepoint is absent.
 func (k *kernelSide) attach() error {
 	types, err := bpf.ReadTypes(append(slices.Clone(parts), "kvm")...)
 	if err != nil {

@@ -28,7 +28,7 @@ type deleted map[vmKey]bool
 
 func (d deleted) Delete(key any) error { d[key.(vmKey)] = true; return nil }
 
-// fake is a kernel side without a kernel, and a directory in place of /proc.
+// fake is a kernel side without a kernel, and a directory instead of /proc.
 func fake(t testing.TB) (*machines, *[]uint32, string) {
 	t.Helper()
 	root := t.TempDir()
@@ -306,7 +306,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// A machine whose first thread has ended goes on while another thread lives.
+// A machine whose first thread has ended continues while another thread lives.
 func TestAMachineEndsWithItsLastThread(t *testing.T) {
 	m, freed, proc := fake(t)
 	now := time.Unix(1e9, 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package vm is the backend for virtual machines of this host: trust domains (TDX), SEV, SEV-ES and SEV-SNP guests, and
-// plain ones for comparison. It counts in KVM why they leave their guests, and finds their names. The package refuses to
-// look into a guest.
+// plain ones for comparison. It counts exits from guests by reason in KVM, and finds the names of virtual machines. The
+// package does not read data of a guest.
 package vm
 
 import (

@@ -2,7 +2,7 @@
 
 // Package probefile reads files of the user's own probes (docs/user/probes.md) and reports every problem with its line.
 //
-// It refuses to know the kernel. Whether an event exists, and which fields it has, is decided where probes are attached.
+// It does not depend on the kernel. Whether an event exists, and which fields it has, is decided where probes are attached.
 package probefile
 
 import (

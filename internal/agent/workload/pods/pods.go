@@ -4,7 +4,7 @@
 // NAMESPACE_POD_UID for the logs of each pod before its first container starts (k8s.io/kubernetes/pkg/kubelet/kuberuntime,
 // BuildPodLogsDirectory).
 //
-// It refuses to read logs, and to ask the API of Kubernetes.
+// It does not read logs or query the API of Kubernetes.
 package pods
 
 import (
@@ -35,7 +35,7 @@ const (
 // pod is a pod's name. Both are empty if it is not known.
 type pod struct{ namespace, name string }
 
-// Names knows the names of the pods of a machine. It is safe for concurrent use. Only Init and Run read the directory.
+// Names contains the names of the pods of a machine. It is safe for concurrent use. Only Init and Run read the directory.
 type Names struct {
 	root string
 	now  func() time.Time
@@ -172,7 +172,7 @@ func (n *Names) look() {
 	}
 	for uid, at := range n.asked {
 		if began.Sub(at) > memory {
-			delete(n.asked, uid) // nobody asks for it any more
+			delete(n.asked, uid) // it is no longer requested
 		}
 	}
 	n.looked = began

@@ -2,7 +2,7 @@
 
 // Package promapi reads any Prometheus-compatible server through its HTTP API, as an [query.Source].
 //
-// It only reads. Every answer is bounded in bytes and every request in time. It refuses to know a metric, and to hold a
+// It only reads. Every answer is bounded in bytes and every request in time. It does not depend on a metric or hold a
 // database. The API is documented at https://prometheus.io/docs/prometheus/latest/querying/api/.
 package promapi
 

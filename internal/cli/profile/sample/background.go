@@ -19,7 +19,7 @@ const (
 	mostFunctions = 100
 	// maxData is the size of a profile in a run file, in bytes. A larger one has its functions only.
 	maxData = 32 << 20
-	// Names of what is no function.
+	// Names of what is not a function.
 	unresolved, others = "[unresolved]", "[others]"
 )
 

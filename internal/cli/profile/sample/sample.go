@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	return c.Wait(stops, stopped != nil), nil
 }
 
-// run is a recording that goes on.
+// run is a recording that continues.
 type run struct {
 	Options
 	sampler   *profiling.Sampler

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenant tells to whom a process belongs, and divides what is limited between these tenants. It refuses to know
-// what is divided.
+// Package tenant identifies the tenant of a process, and divides limited resources between tenants. It does not depend on
+// the resource.
 package tenant
 
 import (

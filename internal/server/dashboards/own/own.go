@@ -2,7 +2,7 @@
 
 // Package own keeps the dashboards that users make of their own queries: in a file, and behind an API.
 //
-// It refuses to evaluate a query, and to know a metric.
+// It does not evaluate a query or depend on a metric.
 package own
 
 import (

@@ -2,9 +2,9 @@
 
 // Package bound computes what a query may cost before it is evaluated, from its syntax tree alone.
 //
-// Prometheus counts samples while it evaluates. It allocates for the steps of a subquery, for the labels that functions
-// make and for the groups of topk before it counts, and a compiled regular expression is not counted at all.
-// The package refuses to evaluate a query, and to know a metric.
+// Prometheus counts samples while it evaluates. It allocates for the steps of a subquery, for the labels that functions make
+// and for the groups of topk before it counts, and a compiled regular expression is not counted at all. The package does not
+// evaluate a query or depend on a metric.
 package bound
 
 import (

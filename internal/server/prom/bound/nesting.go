@@ -89,7 +89,7 @@ func Tree(expr string) error {
 	return nil
 }
 
-// depth returns the depth of the syntax tree of a text. It is 0 for a text that is no PromQL, which the parser refuses.
+// depth returns the depth of the syntax tree of a text. It is 0 for a text that is not a PromQL, which the parser refuses.
 func depth(expr string) int {
 	all := parser.Options{
 		EnableExperimentalFunctions: true, ExperimentalDurationExpr: true, EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true,

@@ -19,8 +19,8 @@ const MaxText = 16 << 10
 // a value is compared with all of them in the worst case. Only repetitions make them more than the length of the text.
 const maxRegexp = 100_000
 
-// Text checks the text of a query or of a selector before it is parsed, because parsing compiles regular expressions. A
-// text that is no PromQL is left to the parser.
+// Text checks the text of a query or of a selector before it is parsed, because parsing compiles regular expressions. A text
+// that is not a PromQL is left to the parser.
 func Text(expr string) error {
 	if len(expr) > MaxText {
 		return fmt.Errorf("the query has %d bytes; the maximum is %d: split it into several", len(expr), MaxText)

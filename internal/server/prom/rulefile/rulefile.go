@@ -2,8 +2,8 @@
 
 // Package rulefile finds and reads rule files in Prometheus' format. Its errors name the file, the line and what to do.
 //
-// It parses with Prometheus' own parser, so that both accept the same files. The package refuses to evaluate rules, and
-// to know any metric: the caller passes the names of existing ones.
+// It parses with Prometheus' own parser, so that both accept the same files. The package does not evaluate rules or depend
+// on any metric: the caller passes the names of existing ones.
 package rulefile
 
 import (

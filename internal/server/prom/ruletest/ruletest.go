@@ -3,7 +3,7 @@
 // Package ruletest runs unit tests of rules in promtool's format.
 //
 // promtool's own implementation cannot be imported. This package follows it (cmd/promtool/unittest.go of Prometheus
-// v0.315.0) on the same storage, engine and rule groups, so that the verdicts are the same. It refuses to print.
+// v0.315.0) on the same storage, engine and rule groups, so that the verdicts are the same. It does not print.
 package ruletest
 
 import (

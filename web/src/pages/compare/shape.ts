@@ -14,7 +14,7 @@ export interface Row {
   id: string;
   title: string;
   unit: Unit;
-  /** Whether it was divided. Values that are no rates never are. */
+  /** Whether it was divided. Values that are not rates never are. */
   divided: boolean;
   /** Whether it is the whole of a panel, or one of its parts. */
   whole: boolean;

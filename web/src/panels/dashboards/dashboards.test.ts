@@ -34,7 +34,7 @@ describe("the list of panels", () => {
   });
 });
 
-/** Returns the selectors of an expression: names that are no function, keyword, label or text. */
+/** Returns the selectors of an expression: names that are not function, keyword, label or text. */
 function selectors(expr: string): string[] {
   const bare = expr.replace(/\b(?:by|on|ignoring|without|group_left|group_right) \([^)]*\)|\[[^\]]*\]|, "[^"]*"|\$(?:rate|containers|span)/g, " ");
   const found = bare.match(/[a-zA-Z_:][\w:]*(?:\{(?:"[^"]*"|[^}"])*\}|(?!\w|:|\s*\())/g) ?? [];

@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// quiet is the time without counts after which a group counts as unused. Nothing tells that its processes have ended.
+// quiet is the time without counts after which a group counts as unused. The end of its processes is not reported.
 const quiet = 5 * time.Minute
 
 // counts are what a group has mapped, by device class and enum bounce.

@@ -3,7 +3,7 @@
 
 /*
  * Counts what a confidential virtual machine does because it is one: data that it copies through shared memory for its
- * devices (swiotlb), exceptions in place of instructions that need the host (#VE, #VC), and work on the state of memory.
+ * devices (swiotlb), exceptions instead of instructions that need the host (#VE, #VC), and work on the state of memory.
  *
  * Copies count at the return of swiotlb_map. Its tracepoint swiotlb_bounced comes before the kernel has found room, so it
  * also counts mappings that fail, and those that drivers then try again.

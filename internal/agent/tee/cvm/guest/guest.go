@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guest is the backend for confidential virtual machines (TDX, SEV-SNP), seen from inside. It counts the data
-// that the machine copies through shared memory for its devices (bounce buffers), reads the state of their pool, counts
-// exceptions in place of instructions (#VE, #VC), and times work on the state of memory. It also works in other virtual
+// Package guest is the backend for confidential virtual machines (TDX, SEV-SNP), seen from inside. It counts the data that
+// the machine copies through shared memory for its devices (bounce buffers), reads the state of their pool, counts
+// exceptions instead of instructions (#VE, #VC), and times work on the state of memory. It also works in other virtual
 // machines that are told to copy everything (swiotlb=force).
 //
-// It refuses to guess: a value without a source has no sample. On machines that need not copy it loads nothing.
+// It does not guess: a value without a source has no sample. On machines that need not copy it loads nothing.
 package guest
 
 import (

@@ -33,7 +33,7 @@ enum bounce {
 	BOUNCES,
 };
 
-/* What the guest wanted when it got an exception in place of an instruction's effect: #VE of TDX, #VC of SEV-ES and SNP. */
+/* What the guest wanted when it got an exception instead of an instruction's effect: #VE of TDX, #VC of SEV-ES and SNP. */
 enum cause {
 	CAUSE_OTHER,
 	CAUSE_CPUID,

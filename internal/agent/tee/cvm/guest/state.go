@@ -19,7 +19,7 @@ import (
 
 const called = " Tested with calls of the kernel's function from a test's module, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it."
 
-// describeState describes everything that is no bounce buffer.
+// describeState describes all families except bounce buffers.
 func (f *families) describeState() {
 	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
 		return metric.New(metric.Desc{Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin})

@@ -18,7 +18,7 @@ struct walk {
 	u32 pages;
 };
 
-/* Returns the node that an entry of an xarray points to, 0 if it is no node (include/linux/xarray.h,
+/* Returns the node that an entry of an xarray points to, 0 if it is not a node (include/linux/xarray.h,
  * xa_is_node). */
 static __always_inline u64 node_of(u64 entry)
 {

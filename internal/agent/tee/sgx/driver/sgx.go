@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package driver is the SGX backend: the enclave page cache (EPC) and the enclaves. It watches the in-tree driver
-// by eBPF, counts calls in drivers that are modules, and reads files of drivers and the kernel. The driver determines which of these sources exist. The
-// package refuses to guess: a value without a source has no sample.
+// Package driver is the SGX backend: the enclave page cache (EPC) and the enclaves. It watches the in-tree driver by eBPF,
+// counts calls in drivers that are modules, and reads files of drivers and the kernel. The driver determines which of these
+// sources exist. The package does not guess: a value without a source has no sample.
 package driver
 
 import (
