@@ -174,7 +174,7 @@ func (a *answers) add(took time.Duration, status int, err error) {
 }
 
 // atOnce sends n requests at once, each again as soon as it is answered, for some time. A refused one waits as long as the
-// server asks for.
+// server requests.
 func (s *server) atOnce(ctx context.Context, clients []*client, path func() string, n int, d time.Duration) (*answers, error) {
 	var all answers
 	var wait sync.WaitGroup

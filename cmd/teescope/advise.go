@@ -197,7 +197,7 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// analyze adds the findings about the workload. As in "teescope analyze", those that a silence hides are left out unless
+// analyze adds the findings about the workload. As in "teescope analyze", those that a silence hides are omitted unless
 // --muted is given. The notes say so, and which rules could not judge.
 func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes []string, err error) {
 	facts.FindingsOf = o.Server
@@ -228,7 +228,7 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 	return append(notes, advised.Unanswered(result.Problems)...), nil
 }
 
-// judged returns the findings that advice is made of, and says how many are left out because a silence hides them.
+// judged returns the findings that advice is made of, and says how many are omitted because a silence hides them.
 func judged(all []analysis.Finding, muted bool) (kept []analysis.Finding, leftOut string) {
 	listed, hidden := analysis.Listed(all)
 	if muted || hidden == 0 {
@@ -271,7 +271,7 @@ type written interface {
 	Text(w io.Writer) error
 }
 
-// writer returns what writes in the format that was asked for.
+// writer returns what writes in the format that was requested.
 func (o *adviseFlags) writer(r written) func(io.Writer) error {
 	switch {
 	case o.json:

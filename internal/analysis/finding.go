@@ -55,7 +55,7 @@ type Finding struct {
 	// Adds has the rules of the workload's other findings to whose saving and gain those of this one can be added.
 	Adds []string `json:"adds,omitempty"`
 	// Overlaps has the rules of the workload's other findings that claim the same events or the same time. If such a rule is
-	// in Adds as well, its part is left out here. Otherwise the estimates may be about the same time.
+	// in Adds as well, its part is omitted here. Otherwise the estimates may be about the same time.
 	Overlaps []string `json:"overlaps,omitempty"`
 	// Preceded has events shortly before the finding began, the last one first. They need not be its cause.
 	Preceded []Preceding `json:"preceded,omitempty"`

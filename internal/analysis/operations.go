@@ -2,8 +2,8 @@
 
 package analysis
 
-// Operations state how many operations a workload does over one window, and what one of them costs. What is not known is
-// absent, and Because says why.
+// Operations has the number of operations of a workload over one window, and the cost of one of them. Unknown values are
+// absent, and Because has the reason.
 type Operations struct {
 	Workload  string     `json:"workload"`
 	Instance  string     `json:"instance,omitempty"`

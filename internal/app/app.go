@@ -45,7 +45,7 @@ import (
 	"github.com/teescope/teescope/internal/server/storagealert"
 )
 
-// Options are what a program needs.
+// Options are the options of a program.
 type Options struct {
 	Config *config.Config
 	Build  build.Info
@@ -69,7 +69,7 @@ func Agent(ctx context.Context, o Options) error {
 	return p.run(ctx)
 }
 
-// RecordAgent is an agent with one client, record, which asks for metrics at the begin and the end of each phase too. So
+// RecordAgent is an agent with one client, record, which requests metrics at the begin and the end of each phase too. So
 // there is no limit for it.
 func RecordAgent(ctx context.Context, o Options) error {
 	if err := privilege.Check(o.Binary); err != nil {
@@ -224,7 +224,8 @@ func (p *program) server() error {
 	return p.analyse(analysed)
 }
 
-// lines returns what asks agents for the lines of manifests: that of this machine over the link, and others as they are scraped.
+// lines returns a function that requests the lines of manifests from agents: from the agent of this machine over the link,
+// and from others by the connection of their scrapes.
 func (p *program) lines(db *prom.Server) findings.AskLines {
 	return func(ctx context.Context, instance string, question []byte) ([]byte, error) {
 		switch {

@@ -28,7 +28,7 @@ func (p *program) discovery() *discovery.Finder {
 	return finder
 }
 
-// cluster adds what Kubernetes knows about pods and nodes.
+// cluster adds data of Kubernetes about pods and nodes.
 func (p *program) cluster() {
 	if c := p.Config.Kubernetes; c.Pods {
 		of := cluster.New(cluster.Options{Labels: c.Labels, Getenv: os.Getenv, Log: p.Log.With("part", "kubernetes")})
@@ -46,7 +46,7 @@ func agentClients(c *config.Config) []prom.AgentClient {
 	return all
 }
 
-// remoteWrite returns who gets the stored samples too.
+// remoteWrite returns the other receivers of the stored samples.
 func remoteWrite(c *config.Config) prom.RemoteWrite {
 	return prom.RemoteWrite{URLs: c.RemoteWrite.URLs, Config: c.RemoteWrite.ConfigFile, Labels: c.RemoteWrite.Labels, Protocol: c.RemoteWrite.Protocol}
 }

@@ -20,7 +20,7 @@ const (
 // machine belongs to its workloads.
 const gcPercent = 50
 
-// agentGC is that of the agent, whose heap does not grow with what is stored.
+// agentGC is for the agent, whose heap does not grow with the stored data.
 const agentGC = 25
 
 // supervisorGC is that of the supervisor, which allocates next to nothing after its start.

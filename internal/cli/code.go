@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// maxLinked is the number of findings for which the server is asked for profiles.
+// maxLinked is the number of findings for which the server is requested profiles.
 const maxLinked = 20
 
 // link adds to the first findings the flame graphs of profiles that the server keeps. A server without profiles adds none.

@@ -72,7 +72,7 @@ func (c Control) On(ctx context.Context, out io.Writer, kind, rule string, lengt
 	return err
 }
 
-// List writes what is on.
+// List writes the changes in effect.
 func (c Control) List(ctx context.Context, out io.Writer, asJSON bool) error {
 	answer, err := c.ask(ctx, http.MethodGet, "", nil)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Fleet asks a server for the state of all machines.
+// Fleet queries the state of all machines from a server.
 type Fleet struct {
 	Server string
 	Access remote.Access
@@ -68,7 +68,7 @@ type fleetReport struct {
 	view fleet.View
 }
 
-// unknown stands for what was not measured.
+// unknown stands for a missing value.
 const unknown = "-"
 
 func (r *fleetReport) write() {

@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// History asks a server for the history of findings.
+// History queries the history of findings from a server.
 type History struct {
 	Server string
 	Access remote.Access

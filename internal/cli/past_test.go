@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/server/findings"
 )
 
-// The history of a server is asked for with all filters, and its errors are shown.
+// The history of a server is requested with all filters, and its errors are shown.
 func TestHistory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
 	s, err := history.Open(file, slog.Default())

@@ -17,8 +17,8 @@ interface FirstLook {
 }
 const looks: FirstLook[] = [];
 /**
- * The difference is the time for which teescope lets a user wait: its start and its first two scrapes. The time in which a
- * busy or slow machine draws any page is left out.
+ * The difference is the time for which teescope lets a user wait: its start and its first two scrapes. The time in
+ * which a busy or slow machine draws any page is omitted.
  */
 const waited = ({ chart, visit }: FirstLook): number => chart - visit;
 /**
@@ -179,7 +179,7 @@ describe("time", () => {
     const asked: URL[] = [];
     page.on("request", (request) => asked.push(new URL(request.url())));
     await sleep(6000);
-    // Each chart is asked for at most once more, all until the same end. Requests for facts about the server continue.
+    // Each chart is requested at most once more, all until the same end. Requests for facts about the server continue.
     const charts = asked.filter((url) => url.pathname.endsWith("/query_range"));
     expect([...new Set(charts.map((url) => url.searchParams.get("end")))].length).toBeLessThanOrEqual(1);
     expect(new Set(charts.map(String)).size).toBe(charts.length);

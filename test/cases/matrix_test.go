@@ -27,7 +27,7 @@ func allowed(all []testCase) map[string][]string {
 
 var teeOf = regexp.MustCompile(`(teescope_workload_info\{[^}]*tee=")\w*("[^}]*runtime=")[\w-]*(")`)
 
-// in returns the case with all workloads in another environment. What only enclaves have is left out.
+// in returns the case with all workloads in another environment. What only enclaves have is omitted.
 func (c testCase) in(tee string) testCase {
 	c.Input = slices.DeleteFunc(slices.Clone(c.Input), func(s series) bool {
 		for _, of := range []string{"sgx_", "teescope_enclave_", "teescope_ocall", "teescope_ecall"} {

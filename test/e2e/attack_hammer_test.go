@@ -114,8 +114,8 @@ func regularScraper(addr string, stop chan struct{}) (scrapes int, longest time.
 	}
 }
 
-// Clients that ask for metrics as fast as they can take at most 2 % of a processor from the agent, and a regular scraper
-// is served meanwhile.
+// Clients that request metrics as fast as they can take at most 2 % of a processor from the agent, and a regular scraper is
+// served meanwhile.
 //
 // False alarms: below 2e-7. Two rounds took 0.7 % each. When clients took more than their share, ten rounds, half of them
 // beside other load, took 1.5 % on average with a standard deviation of 0.5 %. If the variance is in proportion to the mean,

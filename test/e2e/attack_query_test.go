@@ -22,7 +22,7 @@ import (
 
 const (
 	attackLimit = 256 * mib
-	// attackAddresses is the address space of a process under attack. A process that asks for more ends, and not another
+	// attackAddresses is the address space of a process under attack. A process that requests more ends, and not another
 	// program of this machine. Go reserves much more than it uses.
 	attackAddresses = 6 << 30
 	attackSeries    = 2000

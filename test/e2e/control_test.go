@@ -28,8 +28,8 @@ func (s *teescope) switchedOn(t *testing.T, args ...string) string {
 	return id
 }
 
-// profiles requires that samples are taken while that is switched on and not after it, and that the server keeps a profile of a
-// program that uses a CPU and of no other one if that is asked for.
+// profiles requires that samples are taken while that is switched on and not after it, and that the server keeps a profile
+// of a program that uses a CPU and of no other one if that is requested.
 func (s *teescope) profiles(t *testing.T) {
 	t.Helper()
 	frequency := func(want float64) {

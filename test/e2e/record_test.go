@@ -235,7 +235,7 @@ func TestRecordNginx(t *testing.T) {
 	}
 	requests, _ := strconv.ParseFloat(m[1], 64)
 	r := readRunFile(t, file)
-	// wrk leaves out the responses that are on the way at its end.
+	// wrk omits the responses that are on the way at its end.
 	if n := r.calls(t, "e2erecnginx", "writev", r.phase("run")[0]); n < requests || n > requests+2*connections {
 		t.Errorf("%v calls of writev for %v requests", n, requests)
 	}

@@ -154,7 +154,7 @@ func advisedExits(t *testing.T, dir string) {
 	}
 }
 
-// advisedSize: the manifest asks for twice the EPC of this machine. With half of it there is nothing to advise.
+// advisedSize: the manifest requests twice the EPC of this machine. With half of it there is nothing to advise.
 func advisedSize(t *testing.T, dir string) {
 	const rule = "enclave-over-epc"
 	all, text := adviceIn(t, dir, "paging.over")

@@ -75,7 +75,7 @@ func run() error {
 	return errors.New("the host did not end the machine")
 }
 
-// give starts this program again and becomes the first process that the job asks for.
+// give starts this program again and becomes the first process that the job requests.
 func give(init []string) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -20,8 +20,8 @@ type Module struct {
 	Params string
 }
 
-// Modules returns the named modules of the kernel's package and their dependencies, in the order of loading.
-// Built-in modules are left out.
+// Modules returns the named modules of the kernel's package and their dependencies, in the order of loading. Built-in
+// modules are omitted.
 func (k Kernel) Modules(ctx context.Context, names ...string) ([]Module, error) {
 	builtin, err := os.ReadFile(filepath.Join(k.modules(), "modules.builtin"))
 	if err != nil {

@@ -24,8 +24,8 @@ type Cost struct {
 	Missed uint64
 }
 
-// Costs reads the cost of every attached program. Programs without information from the kernel are left out.
-// The first call takes longer, because it reads the size of each program, which the kernel returns with the code.
+// Costs reads the cost of every attached program. Programs without information from the kernel are omitted. The first call
+// takes longer, because it reads the size of each program, which the kernel returns with the code.
 func (o *Object) Costs() []Cost {
 	costs := make([]Cost, 0, len(o.programs))
 	for i := range o.programs {
@@ -71,8 +71,8 @@ func SampleCosts(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// MapMemory returns the kernel memory of each map in bytes. Maps without information from the kernel are left out.
-// The size of preallocated maps is read once, because it does not change.
+// MapMemory returns the kernel memory of each map in bytes. Maps without information from the kernel are omitted. The size
+// of preallocated maps is read once, because it does not change.
 func (o *Object) MapMemory() map[string]uint64 {
 	if o.sizes == nil {
 		o.sizes = map[string]uint64{}

@@ -78,7 +78,7 @@ type perCPU struct {
 }
 
 // follow opens the event on new CPUs and closes it on those that are not on line any more. A CPU that has gone meanwhile
-// (ENODEV) is left out, unless it is the only one.
+// (ENODEV) is omitted, unless it is the only one.
 func (p *perCPU) follow(online []int) error {
 	if p.events == nil {
 		p.events = map[int]io.Closer{}

@@ -24,9 +24,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// WriteText writes one scrape in Prometheus' text format or as OpenMetrics. It writes the families that Gather returns,
-// but avoids the client library's objects, which cost several times as much as the collectors. Like Gather, it leaves
-// out invalid samples and returns an error about them.
+// WriteText writes one scrape in Prometheus' text format or as OpenMetrics. It writes the families that Gather returns, but
+// avoids the client library's objects, which cost several times as much as the collectors. Like Gather, it omits invalid
+// samples and returns an error about them.
 func (r *Registry) WriteText(w io.Writer, format expfmt.Format) error {
 	all := ours(r.scrape())
 	t := r.spare.take()

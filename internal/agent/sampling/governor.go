@@ -117,7 +117,7 @@ func (g *Governor) Decide(now time.Time, d Demand) Level {
 }
 
 // Want changes what is wanted and the budget. It sets and returns the best level for the last known demand, so that a user
-// who asks for more does not wait until headroom has lasted.
+// who requests more does not wait until headroom has lasted.
 func (g *Governor) Want(timing, watching bool, budget float64) Level {
 	before := g.Cost(g.Level)
 	g.Timing, g.Watching, g.Budget = timing, watching, budget

@@ -154,7 +154,7 @@ func TestRareEventsCountTowardsTheBudget(t *testing.T) {
 	}
 }
 
-// A user who asks for more gets it at once if the budget allows. Without the wish, the level is what the budget allows.
+// A user who requests more gets it at once if the budget allows. Without the wish, the level is what the budget allows.
 func TestWishesAreMetAtOnce(t *testing.T) {
 	const budget = 0.01
 	for _, tt := range []struct {

@@ -47,7 +47,7 @@ type List struct {
 	PairsLeftOut int                `json:"pairs_left_out,omitempty"`
 }
 
-// Thread is one thread. Values that the kernel does not provide are left out.
+// Thread is one thread. Values that the kernel does not provide are omitted.
 type Thread struct {
 	PID         int      `json:"pid"`
 	TID         int      `json:"tid"`

@@ -31,7 +31,7 @@ type Options struct {
 	// Alpha is the largest probability that an evaluation reports noise as a change, over all its series together.
 	Alpha float64 // 0.001
 	// Ratio is the least ratio of the medians, in either direction.
-	Ratio float64 // 1.25 for baselines; [stat.DefaultThresholds] has that of changes
+	Ratio float64 // 1.25 for baselines; [stat.DefaultThresholds] has the ratio for changes
 	// Margin is the largest distance between a change and an event that are reported together.
 	Margin   time.Duration // 90 s
 	PerQuery time.Duration // time limit of a query; 10 s

@@ -18,7 +18,7 @@ import (
 type Stage int
 
 // The stages. A cause says why the events happen, and counts them first. A symptom counts what causes leave. A workaround
-// makes the events cheaper. It is left out where a cause is known.
+// makes the events cheaper. It is omitted where a cause is known.
 const (
 	Cause Stage = iota
 	Symptom
@@ -34,7 +34,7 @@ const (
 	AsyncExits Pool = "asynchronous exits"
 )
 
-// draw is what a finding claims of a pool.
+// draw is the part of a pool that a finding claims.
 type draw struct {
 	pool      Pool
 	events    float64 // per second

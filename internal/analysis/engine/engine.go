@@ -22,8 +22,8 @@ type Options struct {
 	Workload string        // only this one; empty means all
 	Timeout  time.Duration // of all queries together; 30 s
 	PerQuery time.Duration // of one; 10 s
-	// MaxWorkloads is the largest number of workloads of a machine, and MaxSamples that of samples per query; 1,024 and
-	// 50,000. MaxFindings is that of findings, 2,000. What exceeds them is a [Problem].
+	// MaxWorkloads is the maximum number of workloads of a machine, and MaxSamples the maximum number of samples per query;
+	// 1,024 and 50,000. MaxFindings is the maximum number of findings, 2,000. What exceeds them is a [Problem].
 	MaxWorkloads, MaxSamples, MaxFindings int
 	Overrides                             []Override // of thresholds; the last one that applies counts
 	// Open returns the severity of the open finding of a rule at a workload, or nothing. An open finding is judged by 0.8 of
@@ -66,7 +66,7 @@ func (o Options) limits() query.Limits {
 	return query.Limits{PerQuery: o.PerQuery, Series: o.MaxSamples}
 }
 
-// Result holds the findings of one evaluation, and what could not be judged.
+// Result holds the findings of one evaluation, and the problems that prevented others.
 type Result struct {
 	At        time.Time          `json:"at"`
 	Window    time.Duration      `json:"-"`

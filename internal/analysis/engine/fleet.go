@@ -50,7 +50,7 @@ func (r Result) Knows(rule, workload, instance string) bool {
 	return !k.blind && !k.rules[rule] && !k.targets[t] && !k.uncertain[ruled{rule, t}] && (!k.uncounted[instance] || !k.frequent[rule])
 }
 
-// A part is what one machine adds to the result.
+// A part is the contribution of one machine to the result.
 type part struct {
 	drafts    []draft // ranked
 	checked   []string
@@ -63,7 +63,7 @@ type part struct {
 	unstated  int // workloads without a limit
 }
 
-// evaluate judges each machine by itself. Nothing about one machine depends on another.
+// evaluate judges each machine separately. The result for one machine does not depend on other machines.
 func (q *inquiry) evaluate(rules []Rule) Result {
 	hosts, ok := q.hosts(rules)
 	all := newGathering(q, len(hosts))
@@ -129,7 +129,7 @@ func (q *inquiry) judgeHost(h host, rules []Rule) *part {
 	return &one
 }
 
-// judgeMachine applies the rules to what the source has.
+// judgeMachine applies the rules to the data of the source.
 func (q *inquiry) judgeMachine(rules []Rule) part {
 	seen := observe(q, rules)
 	targets, gaps := seen.targets(q)

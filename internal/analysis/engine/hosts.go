@@ -44,7 +44,7 @@ type host struct {
 	matcher   string // of the label instance: selects its series, and those without an instance if there are any
 }
 
-// bare reports whether this is not a machine, but the workloads without an instance.
+// bare reports whether these are the workloads without an instance, and not a machine.
 func (h host) bare() bool { return h.name == "" }
 
 // rules returns the rules that apply. Samples of no machine are visible to all machines, and are not judged as one.

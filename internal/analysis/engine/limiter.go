@@ -15,11 +15,11 @@ import (
 // A Limiter states what limits each workload. It reads signals as a rule does.
 type Limiter struct {
 	Signals []Signal
-	// State looks at one workload. found has the rules that found a cause at it.
+	// State evaluates one workload. found has the rules that found a cause at it.
 	State func(w Workload, found []string) Statement
 }
 
-// A Statement is what a [Limiter] says about one workload.
+// A Statement is the result of a [Limiter] for one workload.
 type Statement struct {
 	Limit    LimitKind
 	Because  string
@@ -42,7 +42,7 @@ type statedLimit struct {
 // rule returns a rule that has the limiter's signals. It finds nothing.
 func (l *Limiter) rule() Rule { return Rule{Name: "limits", Signals: l.Signals} }
 
-// limitsOf states the limits of workloads, and of those that could not be judged. It returns how many are left out.
+// limitsOf states the limits of workloads, and of those that could not be judged. It returns how many are omitted.
 func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) (limits []statedLimit, leftOut int) {
 	if q.Limiter == nil {
 		return nil, 0

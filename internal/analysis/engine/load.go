@@ -40,7 +40,8 @@ const (
 	busyThread = 0.85
 )
 
-// Load is the CPU time that a workload uses and waits for, and its exits from the enclave, over the window. What was not measured is NaN.
+// Load is the CPU time that a workload uses and waits for, and its exits from the enclave, over the window. Missing values
+// are NaN.
 type Load struct {
 	Cores     float64 // used
 	Threads   float64
@@ -52,10 +53,10 @@ type Load struct {
 	Exits     float64 // from the enclave, per second
 	Async     float64 // asynchronous exits, per second
 
-	open bool // the finding that asks for the limit is open
+	open bool // the finding that requests the limit is open
 }
 
-// UnknownLoad is the load of a workload of which nothing was measured.
+// UnknownLoad is the load of a workload without measurements.
 func UnknownLoad() Load {
 	nan := math.NaN()
 	return Load{Cores: nan, Threads: nan, Busiest: nan, Wait: nan, Throttled: nan, CPUs: nan, Idle: nan, Exits: nan, Async: nan}

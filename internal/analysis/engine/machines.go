@@ -63,7 +63,7 @@ func ofInstance[T any](known map[string]T, instance string, otherwise T) T {
 	return otherwise
 }
 
-// measuredOCALLs returns the costs that users configured for their machines, by instance. Invalid ones are left out.
+// measuredOCALLs returns the costs that users configured for their machines, by instance. Invalid ones are omitted.
 func measuredOCALLs(samples []query.Sample) map[string]cost.Cost {
 	bounds := make(map[string]map[string]float64)
 	for _, s := range samples {

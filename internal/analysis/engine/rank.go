@@ -36,7 +36,7 @@ func compareDrafts(a, b draft) int {
 		cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
 }
 
-// rank sorts findings by severity, then by weight, and leaves out those that another one explains.
+// rank sorts findings by severity, then by weight, and omits those that another one explains.
 func rank(drafts []draft) []draft {
 	drafts = slices.Clone(drafts)
 	slices.SortStableFunc(drafts, compareDrafts)

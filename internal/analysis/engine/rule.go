@@ -27,8 +27,8 @@ type Rule struct {
 	Judge   func(Workload) *Verdict
 	NotWhen []string
 	Sources []string
-	// CompetesFor is what a workload with this finding competes for with others on the machine, if that can be the reason. New
-	// workloads that use it are then named as events before the finding.
+	// CompetesFor is the resource that a workload with this finding competes for with others on the machine, if that can be
+	// the reason. New workloads that use it are then named as events before the finding.
 	CompetesFor analysis.Resource
 	// Threads is the figure of single threads that the evidence is about. It is empty if the evidence is not about threads.
 	Threads analysis.ThreadFigure
@@ -60,7 +60,7 @@ type Verdict struct {
 	Confidence analysis.Confidence
 	Cause      string // one sentence with figures
 	// Evidence names the signals that support the verdict, the most important first. "calls" is the sum of a signal's
-	// samples, "calls{syscall=futex}" that of the samples with this label.
+	// samples, "calls{syscall=futex}" the sum of the samples with this label.
 	Evidence   []string
 	Advice     []string
 	Saving     *estimate.Saving

@@ -17,8 +17,8 @@ const (
 	silentQuery   = `max by (instance) (up{job="teescope"}) == 0`
 )
 
-// noteSilence says which agents did not answer within the window, and since when if they still do not. Of that time nothing
-// is known.
+// noteSilence says which agents did not answer within the window, and since when if they still do not. There is no data
+// about that time.
 func noteSilence(q *inquiry) {
 	missed := q.own(missedQuery).samples
 	if len(missed) == 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // parts is the number of parts into which the time before and after an event is cut, and skipped the number of parts after
-// it that are left out: the workload starts then.
+// it that are omitted: the workload starts then.
 const (
 	parts   = 10
 	skipped = 1

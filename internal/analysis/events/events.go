@@ -205,7 +205,7 @@ func (p *past) neighbours(q *query.Asker, who query.Target, shared analysis.Reso
 	}
 }
 
-// Earlier evaluates a query at the same time of the day before and of the week before. It leaves out what has no sample.
+// Earlier evaluates a query at the same time of the day before and of the week before. It omits what has no sample.
 func Earlier(q *query.Asker, name, unit, expr string, at time.Time) (all []analysis.Earlier, ok bool) {
 	if expr == "" {
 		return nil, true

@@ -19,7 +19,7 @@ const (
 	MaxPods = 100_000
 	// maxWorkloads is the maximum number of names of workloads that are kept of a pod.
 	maxWorkloads = 8
-	// maxEvictions is the maximum number of pairs that are asked for.
+	// maxEvictions is the maximum number of pairs that are requested.
 	maxEvictions = 500
 	// maxBytes bounds a plausible figure. What is larger, or negative, is not used, because a machine claims it wrongly.
 	maxBytes = 1 << 60
@@ -45,7 +45,7 @@ type Facts struct {
 // place identifies a pod: its machine and its name.
 type place struct{ node, name string }
 
-// node is what was measured of a machine. A nil figure was not measured.
+// node has the measured data of a machine. A nil figure was not measured.
 type node struct {
 	up                                        *bool
 	tees                                      map[string]bool
@@ -58,7 +58,7 @@ type node struct {
 	unmeasured                                int
 }
 
-// pod is what was measured of a pod. Its working set and cost follow from that.
+// pod has the measured data of a pod. Its working set and cost follow from that.
 type pod struct {
 	place
 	workloads                               []string
@@ -77,7 +77,7 @@ type question struct {
 	sets bool
 }
 
-// byPod are the labels that tell the series of workloads apart.
+// byPod are the labels that distinguish the series of workloads.
 const byPod = "by (instance, workload, container, namespace, pod)"
 
 // questions returns the queries. The label instance is the machine, except of what Kubernetes says.
@@ -168,7 +168,7 @@ func takeTEE(f *Facts, l map[string]string, v float64) {
 	}
 }
 
-// takeRequest adds what a pod asks for. Kubernetes' name of a machine is the label instance if teescope finds agents there.
+// takeRequest adds what a pod requests. Kubernetes' name of a machine is the label instance if teescope finds agents there.
 func takeRequest(f *Facts, l map[string]string, v float64) {
 	if n := f.nodes[l["node"]]; n != nil {
 		add(&n.requested, v)

@@ -24,7 +24,7 @@ type Range struct {
 	High *float64 `json:"high,omitempty"`
 }
 
-// A View is the state of a fleet. Lists are bounded, and LeftOut says what they leave out.
+// A View is the state of a fleet. Lists are bounded, and LeftOut says what they omit.
 type View struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
@@ -33,7 +33,7 @@ type View struct {
 	TEEs    []Group   `json:"tees"`
 	Release []Version `json:"versions"`
 	Hottest []Pod     `json:"hottest"`
-	// Pods are those of the machine that was asked for.
+	// Pods are those of the machine that was requested.
 	Pods      []Pod           `json:"pods,omitempty"`
 	Evictions []Eviction      `json:"evictions"`
 	Placement Placement       `json:"placement"`
@@ -43,7 +43,7 @@ type View struct {
 	Problems  []query.Problem `json:"problems"`
 }
 
-// LeftOut counts what the lists of a [View] leave out.
+// LeftOut counts the entries that the lists of a [View] omit.
 type LeftOut struct {
 	Nodes     int `json:"nodes"`
 	Pods      int `json:"pods"`

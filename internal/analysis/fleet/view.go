@@ -80,7 +80,7 @@ func (f *Facts) sorted() []string {
 	return names
 }
 
-// weigh computes what a machine has for enclaves, and what these need.
+// weigh computes the EPC of a machine, and the EPC that its enclaves need.
 func (f *Facts) weigh(n *node) {
 	slices.SortFunc(n.pods, func(a, b *pod) int { return cmp.Compare(a.name, b.name) })
 	n.demand, n.unmeasured = nil, 0

@@ -88,7 +88,7 @@ func (s *Store) read() error {
 	return nil
 }
 
-// parse parses a file. Lines that are damaged are left out. An error means that nothing can be used.
+// parse parses a file. Lines that are damaged are omitted. An error means that nothing can be used.
 func parse(name string, data []byte) (c content, d damage, err error) {
 	d.name = name
 	by := make(map[uint64]Entry)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history keeps past findings for months, in a file of its own: when each began and ended, its figures when it
-// began, and what was known of its beginning and its end.
+// Package history keeps past findings for months, in a separate file: when each began and ended, its figures when it began,
+// and the events around its beginning and its end.
 //
 // It takes findings from the ledger, which holds the open ones. It does not depend on how findings are made or query series.
 package history
@@ -100,14 +100,14 @@ type Store struct {
 	file journal
 }
 
-// content is what the file holds.
+// content is the content of the file.
 type content struct {
 	entries []Entry // by number
 	next    uint64  // number
 	lost    lost
 }
 
-// lost says what was dropped because of the bounds.
+// lost describes entries that were dropped because of the bounds.
 type lost struct {
 	Entries uint64    `json:"entries,omitempty"`
 	Until   time.Time `json:"until,omitzero"` // the latest end of a dropped entry
@@ -136,8 +136,8 @@ func (s *Store) index() {
 }
 
 // Begin compares the history with the ledger after a start. It adds the closed findings that it lacks, because the program
-// may have been killed after the ledger was written and before the history was. So the history also begins with what
-// the ledger of an older version remembers. Their figures are those of their last look.
+// may have been killed after the ledger was written and before the history was. So the history also begins with what the
+// ledger of an older version remembers. They have the figures of their last look.
 func (s *Store) Begin(at time.Time, open []analysis.Finding, closed []ledger.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Store) Begin(at time.Time, open []analysis.Finding, closed []ledger.Ent
 func key(id string, closed time.Time) string { return fmt.Sprint(id, " ", closed.UnixNano()) }
 
 // Sync takes over the open and closed findings of the ledger after a look. Findings that no second look has confirmed are
-// left out. An error means that the file was not written; the history in memory is current.
+// omitted. An error means that the file was not written; the history in memory is current.
 func (s *Store) Sync(at time.Time, open []analysis.Finding, closed []ledger.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

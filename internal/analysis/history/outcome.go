@@ -8,8 +8,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// Outcome is what was measured before and after an event that preceded the end of a finding. The event need not be the
-// cause: the load may have changed at the same time.
+// Outcome has figures before and after an event that preceded the end of a finding. The event need not be the cause: the
+// load may have changed at the same time.
 type Outcome struct {
 	After []analysis.Preceding `json:"after"`
 	// Gone is true if the workload has no more samples. Then there is nothing to compare.
@@ -53,7 +53,7 @@ func (c *Change) bounded(query func(string) string) *Change {
 	return &one
 }
 
-// withoutQueries drops what is left out first if a line is too long. It changes nothing that a reader may hold.
+// withoutQueries drops what is omitted first if a line is too long. It changes nothing that a reader may hold.
 func (e *Entry) withoutQueries() {
 	none := func(string) string { return "" }
 	e.Evidence, e.Earlier = slices.Clone(e.Evidence), slices.Clone(e.Earlier)

@@ -39,7 +39,7 @@ func (s looks) severity() analysis.Severity {
 	return sorted[openAfter-1]
 }
 
-// look is what is remembered of one cause that is or was found.
+// look is the state of one cause that is or was found.
 type look struct {
 	rule, workload, instance string
 	looks

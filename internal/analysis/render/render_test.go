@@ -371,7 +371,7 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 	}
 }
 
-// JSON has no infinite values. Such evidence is left out, and the report is still written.
+// JSON has no infinite values. Such evidence is omitted, and the report is still written.
 func TestJSONOfWhatIsNoNumber(t *testing.T) {
 	var out bytes.Buffer
 	if err := New("a", hostile(), 0, nil).JSON(&out); err != nil {

@@ -33,7 +33,7 @@ type Report struct {
 	Workloads int                `json:"workloads"` // that were judged
 	Findings  []analysis.Finding `json:"findings"`  // by descending weight
 	// Causes has the rules with findings on several machines, those first that are certain to save the most cores. It counts
-	// findings that are left out too.
+	// findings that are omitted too.
 	Causes []Cause `json:"causes"`
 	// Limits has what limits each workload, also without a finding: those with the most CPU time first.
 	Limits        []engine.Limit `json:"limits"`

@@ -250,7 +250,7 @@ func preceding(events []analysis.Preceding, earlier []analysis.Earlier) []string
 	return lines
 }
 
-// Claimed returns a name, and says so if nothing has proven it. Without a name it is empty.
+// Claimed returns a name, with a note if the user was not authenticated. Without a name it is empty.
 func Claimed(by string, verified bool) string {
 	if by == "" || verified {
 		return by
@@ -274,7 +274,7 @@ func silenced(f analysis.Finding) string {
 	return s + ": " + clean(f.Silence.Comment)
 }
 
-// together describes how the estimates of a finding and those of the workload's other findings go together.
+// together describes how the estimates of a finding combine with the workload's other findings.
 func together(f analysis.Finding) []string {
 	var lines, left, same []string
 	for _, rule := range f.Overlaps {

@@ -41,8 +41,8 @@ func (e environment) rank() int {
 	return 2
 }
 
-// known reports whether the environment was measured. Rules about enclaves say nothing where it was not, because their
-// advice would be wrong for a program outside an enclave.
+// known reports whether the environment was measured. Otherwise rules about enclaves are silent, because their advice would
+// be wrong for a program outside an enclave.
 func (e environment) known() bool { return e.kind != teelabel.Unknown }
 
 // enclave reports whether the workload has an SGX enclave. Its system calls then leave the TEE.

@@ -78,8 +78,8 @@ func tcsUsed(threads, at string) string {
 		"(sgx_enclave_threads" + at + " * on (instance, enclave, pid) group_left (workload) sgx_enclave_info" + at + ") > 0)"
 }
 
-// epcUsed divides enclave memory by what the workload holds at a time and what is free then. What others hold is not for it, so
-// their growth is not that of the workload.
+// epcUsed divides enclave memory by what the workload holds at a time and what is free then. Memory that others hold is
+// excluded, so their growth is not attributed to the workload.
 func epcUsed(resident, at string) string {
 	return "sum by (workload, instance) (" + resident + ") / (sum by (workload, instance) (sgx_workload_resident_bytes" + at + ") " +
 		"+ on (instance) group_left () sum by (instance) (sgx_epc_free_bytes" + at + ") > 0)"
@@ -156,8 +156,8 @@ func grows(w engine.Workload, trend engine.Trend) (g growth, ok bool) {
 	return growthOf(w, x, step)
 }
 
-// growthOf judges values at equal distances by their running minimum from the end: what was never given back. A sawtooth that
-// returns to the same floor has no growth, however high its teeth are. It overwrites the values.
+// growthOf judges values at equal distances by their running minimum from the end, which is memory that was never freed. A
+// sawtooth that returns to the same floor has no growth, however high its teeth are. It overwrites the values.
 func growthOf(w engine.Workload, x []float64, step time.Duration) (g growth, ok bool) {
 	if len(x) < leastPoints {
 		return g, false

@@ -254,7 +254,7 @@ func (s spending) spins(found []string) bool {
 	return s.e.enclave() && counted && calls >= exitlessCalls && calls >= exitlessOn*exits
 }
 
-// belowLimit tells what a workload waits for that does not run all the time.
+// belowLimit returns what a workload waits for if it is below its limit.
 func (s spending) belowLimit() engine.Statement {
 	runs := "it runs or waits for a CPU for at most " + percentOf(s.active) + " of the time"
 	switch {
@@ -346,7 +346,7 @@ func (s spending) contends() (perhaps, timed bool) {
 	return !measured || time >= s.run, measured && time >= s.run
 }
 
-// perhapsLocks names locks if threads contend, and says otherwise why nothing can be told.
+// perhapsLocks names locks if threads contend, and otherwise the reason why the limit is unknown.
 func (s spending) perhapsLocks(otherwise string) engine.Statement {
 	perhaps, timed := s.contends()
 	switch {

@@ -49,7 +49,7 @@ func needlessSyscalls() engine.Rule {
 }
 
 // needlessCalls returns the rates of the calls that an enclave could answer itself. Futex calls that may have slept are
-// left out, because the wait and not the exit is their cost.
+// omitted, because the wait and not the exit is their cost.
 func needlessCalls(w engine.Workload, calls map[string]float64) map[string]float64 {
 	found := make(map[string]float64)
 	for _, name := range slices.Concat(clockCalls, selfCalls, []string{"sched_yield"}) {

@@ -184,8 +184,8 @@ func busyNeighbours(w engine.Workload) *engine.Verdict {
 	}
 }
 
-// slowDisks returns a verdict if all tasks of the container that have work wait for disks. A wait for memory that was swapped
-// out counts as one for a disk too, and is left out.
+// slowDisks returns a verdict if all tasks of the container that have work wait for disks. A wait for memory that was
+// swapped out counts as one for a disk too, and is omitted.
 func slowDisks(w engine.Workload) *engine.Verdict {
 	full, measured := w.Value(ownIOFullSignal)
 	memory, known := w.Value(stalledSignal)

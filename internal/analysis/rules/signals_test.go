@@ -124,8 +124,8 @@ func (c code) unlisted() (missing []string, rules int) {
 	return missing, rules
 }
 
-// A rule lists each signal that it reads, also those that its helpers read. Otherwise no query asks for the signal, and the rule
-// fails where that line runs, which no case may reach.
+// A rule lists each signal that it reads, also those that its helpers read. Otherwise no query requests the signal, and the
+// rule fails where that line runs, which no case may reach.
 func TestRulesListWhatTheyRead(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -48,7 +48,7 @@ type Correlation struct {
 	Tests   int      // that P is corrected for
 	// Together are pairs of settings that changed together in the runs, so that their effects cannot be separated.
 	Together [][2]string
-	Notes    []string // what was left out, and why
+	Notes    []string // what was omitted, and why
 }
 
 // moveTogether is the rank correlation, relative to the largest possible one, above which two settings cannot be

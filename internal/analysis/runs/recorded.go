@@ -48,8 +48,8 @@ func Recorded(all []*run.Run) ([]Run, error) {
 	return t.runs, nil
 }
 
-// differing returns the names of conditions that all runs know and that differ between them, sorted. Hashes and commits are left
-// out: they tell that something has changed, and not what.
+// differing returns the names of conditions that all runs know and that differ between them, sorted. Hashes and commits are
+// omitted: they show that something has changed, and not what.
 func differing(all []*run.Run) (names []string) {
 	known, values := make(map[string]int), make(map[string]map[string]bool)
 	for _, r := range all {

@@ -23,7 +23,7 @@ type SeriesTable struct {
 	Pairs, Known string
 	Outcomes     map[string]string // queries by the name of the outcome; each is joined by the labels in On
 	On           []string          // labels that identify the owner of the settings; instance and workload
-	Workload     string            // if given, series of other workloads are left out
+	Workload     string            // if given, series of other workloads are omitted
 	Start        time.Time
 	End          time.Time
 	Step         time.Duration
@@ -107,7 +107,7 @@ func (t *SeriesTable) outcome(q *query.Asker, expr string) map[string][]query.Po
 	return by
 }
 
-// ask runs a query and leaves out the series of other workloads.
+// ask runs a query and omits the series of other workloads.
 func (t *SeriesTable) ask(q *query.Asker, expr string) []query.Series {
 	return slices.DeleteFunc(q.Range(expr, t.Start, t.End, t.Step), func(s query.Series) bool {
 		return t.Workload != "" && s.Labels["workload"] != t.Workload
@@ -193,8 +193,8 @@ func (t *SeriesTable) bounded(q *query.Asker, expr string, names map[string]bool
 	return kept
 }
 
-// divide divides the steps of an owner where one of its settings begins or ends. A setting with several values, such as those
-// of two containers, is left out.
+// divide divides the steps of an owner where one of its settings begins or ends. A setting with several values, such as
+// those of two containers, is omitted.
 func divide(owner string, steps []query.Point, pairs []period, names map[string]bool) (all []period) {
 	var before map[string]string
 	for _, step := range steps {

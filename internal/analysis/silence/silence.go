@@ -213,7 +213,7 @@ func (s Silence) covers(f analysis.Finding, at time.Time) bool {
 	return !slices.ContainsFunc(s.Matchers, func(m Matcher) bool { return !m.Matches(values[m.Name]) })
 }
 
-// mark returns what a covered finding carries.
+// mark returns the mark of a covered finding.
 func (s Silence) mark() *analysis.Silenced {
 	return &analysis.Silenced{ID: s.ID, Kind: s.Kind, Comment: s.Comment, CreatedBy: s.CreatedBy, CreatedByVerified: s.CreatedByVerified, EndsAt: s.EndsAt}
 }

@@ -49,7 +49,7 @@ func Store(ctx context.Context, to Appender, stats []Stat) error {
 	return nil
 }
 
-// labels returns those of a stored series of the window.
+// labels returns the labels of a stored series of the window.
 func (s Stat) labels(family, stat string) map[string]string {
 	l := map[string]string{"__name__": family, "metric": s.Metric.Name, "window": query.Duration(s.Window)}
 	for name, value := range map[string]string{"stat": stat, "workload": s.Workload, "instance": s.Instance} {

@@ -90,7 +90,7 @@ func settingsOf(m *Metric) []string {
 	return keys
 }
 
-// settings returns the settings that lower a count. Those without series are left out.
+// settings returns the settings that lower a count. Those without series are omitted.
 func (c *Count) settings() []Setting {
 	all := []Setting{}
 	for _, l := range loweringSettings() {

@@ -30,7 +30,7 @@ func Names() []string {
 // compilers are tried in this order.
 var compilers = []string{"cc", "gcc", "clang"}
 
-// Options say what is run.
+// Options select the benchmark.
 type Options struct {
 	Name     string        // one of Names
 	For      time.Duration // of the measurement

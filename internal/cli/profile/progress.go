@@ -11,7 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Progress tells on the standard error what a command does. Only a terminal has a line that changes.
+// Progress writes the progress of a command to standard error. Only a terminal has a line that changes.
 type Progress struct {
 	out  *os.File
 	live bool

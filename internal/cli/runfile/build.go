@@ -90,7 +90,7 @@ func parseSeries(id []byte) (*run.Series, error) {
 	return nil, fmt.Errorf("%q is not a name with labels", shown())
 }
 
-// add adds a sample. A value that is not a finite number is none.
+// add adds a sample. A value that is not a finite number is skipped.
 func (b *builder) add(s *building, at int64, v float64) error {
 	if at < 0 || at > math.MaxInt32*1000*2 {
 		return errors.New("the time is not between 1970 and 2106: OpenMetrics text has seconds, and the text of Prometheus milliseconds")

@@ -27,7 +27,7 @@ import (
 const maxImport = 256 << 20
 
 // Import reads a file in one of [Formats] as a run. An empty format is recognised by the content. Samples that are not a
-// finite number are left out, because a run file has none.
+// finite number are omitted, because a run file has none.
 func Import(file, format string) (*run.Run, error) {
 	data, err := inputfile.Read(file, maxImport)
 	if err != nil {

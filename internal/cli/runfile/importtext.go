@@ -116,7 +116,7 @@ func (t familyTypes) comment(line string) {
 	}
 }
 
-// kind returns the kind of a series. If its type is not given, its name tells.
+// kind returns the kind of a series. If its type is not given, its name determines it.
 func (t familyTypes) kind(name string) run.Kind {
 	family, total := strings.CutSuffix(name, "_total")
 	if t[name] == "counter" || total && t[family] == "counter" {

@@ -17,7 +17,7 @@ import (
 // switchFor is how long something is switched on.
 const switchFor = 10 * time.Minute
 
-// toggle is what a key switches on, or off if it is on.
+// toggle is the measurement that a key switches on, or off if it is on.
 type toggle struct {
 	kind string // of the agent's API: watch or timing
 	rule string // of a watch

@@ -48,7 +48,7 @@ func (f *fakeControl) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // status returns the line below the totals.
 func status(m model) string { return screen{&m}.alert() }
 
-// typeKey sends a key to a program, and the answer of the agent if the key asks for one.
+// typeKey sends a key to a program, and the answer of the agent if the key requests one.
 func typeKey(t *testing.T, p program, key string, asks bool) program {
 	t.Helper()
 	next, cmd := p.Update(tea.KeyPressMsg{Text: key, Code: rune(key[0])})

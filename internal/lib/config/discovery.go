@@ -24,7 +24,7 @@ type Discovery struct {
 // String returns a discovery as a user writes it.
 func (d Discovery) String() string { return d.Kind + "=" + d.Where }
 
-// Kubernetes is what the server reads from Kubernetes' API besides agents.
+// Kubernetes selects what the server reads from Kubernetes' API in addition to agents.
 type Kubernetes struct {
 	Pods   bool
 	Labels []string // of pods, which become series

@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
-// Web configures who may use the port.
+// Web configures access to the port.
 type Web struct {
 	Insecure    bool     // whether to listen beyond the loopback without authentication
 	Hosts       []string // names that requests may use for this server; *.NAME for all below NAME

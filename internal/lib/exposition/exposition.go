@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exposition reads the text that an agent answers on /metrics. It does not know the metrics, and queries nothing.
+// Package exposition reads the text that an agent answers on /metrics. It does not depend on the metrics, and makes no
+// requests.
 package exposition
 
 import (
@@ -12,7 +13,7 @@ import (
 	prom "github.com/prometheus/common/model"
 )
 
-// Accept is the value of the header Accept that asks for the format that Parse reads.
+// Accept is the value of the header Accept that requests the format that Parse reads.
 const Accept = "text/plain;version=0.0.4"
 
 // Parse parses the text format of Prometheus, by the name of the family. It recovers from a panic in expfmt (v0.71.0), so

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package holder names the process that holds a resource that this process needs: a TCP port or a file lock. It reads
-// /proc and does nothing to that process.
+// Package holder names the process that holds a resource that this process needs: a TCP port or a file lock. It only reads
+// /proc.
 package holder
 
 import (

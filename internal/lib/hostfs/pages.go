@@ -30,7 +30,7 @@ func (p Process) Smaps(f func(m Mapping, anonymous uint64)) error {
 	return eachSmaps(in, f)
 }
 
-// eachSmaps parses proc_pid_smaps(5): a line as in maps for each mapping, and lines NAME: VALUE about it. It leaves out mappings
+// eachSmaps parses proc_pid_smaps(5): a line as in maps for each mapping, and lines NAME: VALUE about it. It omits mappings
 // in any other format.
 func eachSmaps(in io.Reader, f func(m Mapping, anonymous uint64)) error {
 	var heading []byte

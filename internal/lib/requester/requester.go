@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requester says who made a request: the user whose password or certificate the server has checked, or else the name
-// that the request claims.
+// Package requester identifies the author of a request: the user whose password or certificate the server has checked, or
+// else the name that the request claims.
 //
 // It does not check a password: package httpapi does that, and marks the request.
 package requester
@@ -21,12 +21,12 @@ const header = "Teescope-User"
 
 type key struct{}
 
-// With returns the request of a user who has proven to be that user.
+// With returns the request of an authenticated user.
 func With(r *http.Request, user string) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), key{}, text.Cut(text.Label(user), maxName)))
 }
 
-// Proven returns the user who has proven to be that user, or false if nobody has.
+// Proven returns the authenticated user, or false without one.
 func Proven(r *http.Request) (user string, ok bool) {
 	user, ok = r.Context().Value(key{}).(string)
 	return user, ok

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Every calls work now and then once each interval, until ctx ends. If work takes longer than the interval, it is called again
-// at once, and calls that it has missed are left out.
+// Every calls work now and then once each interval, until ctx ends. If work takes longer than the interval, it is called
+// again at once, and calls that it has missed are omitted.
 func Every(ctx context.Context, interval time.Duration, work func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -8,10 +8,10 @@ import "math"
 // of the same time. The interval is Fieller's (Journal of the Royal Statistical Society B 16, 1954; Cochran, "Sampling
 // Techniques", 3rd ed. 1977, 6.5). It needs no small variation of x.
 //
-// Neighbours may depend on each other. So the number of pairs is the effective one, by the autocorrelation of what the
-// ratio leaves of each pair, corrected as in [SerialMedianInterval]. The ends are infinite if the pairs are worth fewer
-// than 6 independent ones, or if x may be zero. Pairs with a value that is not finite are left out. The ratio is unknown
-// if the sum of x is not positive, or if a sum or the ratio overflows.
+// Neighbours may depend on each other. So the number of pairs is the effective one, by the autocorrelation of what the ratio
+// leaves of each pair, corrected as in [SerialMedianInterval]. The ends are infinite if the pairs are worth fewer than 6
+// independent ones, or if x may be zero. Pairs with a value that is not finite are omitted. The ratio is unknown if the sum
+// of x is not positive, or if a sum or the ratio overflows.
 func RatioOfSums(y, x []float64, level float64) Interval {
 	var ys, xs []float64
 	var sumY, sumX float64

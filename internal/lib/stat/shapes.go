@@ -187,8 +187,8 @@ func (m *Model) slopes(v float64) []float64 {
 }
 
 // lackOfFit returns the P of the test that a model has the right form. If settings were tried repeatedly, their scatter
-// is that of the noise (Draper and Smith, "Applied Regression Analysis", 3rd ed. 1998, 2.1). Otherwise a parabola is
-// added, whose share of the scatter must be chance. P is NaN if neither can be tested.
+// estimates the noise (Draper and Smith, "Applied Regression Analysis", 3rd ed. 1998, 2.1). Otherwise a parabola is added,
+// whose share of the scatter must be chance. P is NaN if neither can be tested.
 func (m *Model) lackOfFit(y []float64) float64 {
 	groups := make(map[string][]float64)
 	residual := 0.0

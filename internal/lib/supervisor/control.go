@@ -53,7 +53,7 @@ type control struct {
 	conn    *net.UnixConn
 	started atomic.Bool // this process of the part has started
 	done    chan struct{}
-	reason  string // what the part said; valid when done is closed
+	reason  string // the last message of the part; valid when done is closed
 }
 
 func newControl(f *os.File, part Part, s *Supervisor) (*control, error) {

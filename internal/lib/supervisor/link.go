@@ -27,7 +27,7 @@ type Link struct {
 	ends  chan struct{} // closed when the supervisor has ended or the link was closed
 	conns chan net.Conn // nil stands for a refusal
 
-	dialing chan struct{} // holds a value while a connection is asked for
+	dialing chan struct{} // holds a value while a connection is requested
 	once    sync.Once
 }
 
@@ -65,10 +65,10 @@ func InheritedListener() net.Listener {
 // Ended is closed when the supervisor has ended.
 func (l *Link) Ended() <-chan struct{} { return l.ends }
 
-// Started tells the supervisor that the part has started.
+// Started reports to the supervisor that the part has started.
 func (l *Link) Started() { _, _ = l.conn.Write([]byte{sayStarted}) } // without a supervisor the part ends
 
-// Fail tells the supervisor why the part ends.
+// Fail reports to the supervisor why the part ends.
 func (l *Link) Fail(reason error) {
 	text := reason.Error()
 	_, _ = l.conn.Write(append([]byte{sayReason}, text[:min(len(text), maxMessage-1)]...)) // the same

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package teelabel has the values of the labels tee and runtime, with which the agent names what a workload runs in and by
-// which other parts recognise it. It does not detect a TEE.
+// Package teelabel has the values of the labels tee and runtime. The agent sets them, and other parts compare with them. It
+// does not detect a TEE.
 package teelabel
 
 // Kind is a trusted execution environment (TEE), as the label tee of teescope_workload_info names it.

@@ -48,8 +48,8 @@ func Look(proc hostfs.Root, names cgroup.Hierarchy, reads *reader.Pool, pid int)
 // Forms are the rules that can be written.
 const Forms = "comm=REGEX, exe=GLOB, cgroup=GLOB, workload=NAME or pid=N"
 
-// reserved are names of package workload for what is not a group of processes: the kernel's threads, the time without a thread, and all
-// workloads beyond the limit. No program, unit or container has them.
+// reserved are names of package workload that are not groups of processes: the kernel's threads, the time without a thread,
+// and all workloads beyond the limit. No program, unit or container has them.
 var reserved = []string{"kernel", "idle", "other"}
 
 // Rule selects processes to watch one by one, in one of the [Forms].

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster exports what Kubernetes knows about pods and nodes and an agent does not: the owner and labels of a pod,
-// and how much EPC it asks for and may use. The labels namespace and pod join it to the metrics of agents.
+// Package cluster exports data about pods and nodes that only Kubernetes' API has: the owner and labels of a pod, and how
+// much EPC it requests and may use. The labels namespace and pod join it to the metrics of agents.
 //
 // It does not find targets or read anything but pods and nodes.
 package cluster

@@ -39,7 +39,7 @@ const maxTargets = 5000
 type Target struct {
 	Address string // host:port
 	TLS     bool
-	// Labels are those of its series besides job. Without instance, that is the address.
+	// Labels are the labels of its series, in addition to job. Without instance, that is the address.
 	Labels map[string]string
 }
 
@@ -78,7 +78,7 @@ type Finder struct {
 	notify func([]Target)
 }
 
-// state is what is known of a source.
+// state is the state of a source.
 type state struct {
 	source   Source
 	known    bool // it has answered
@@ -143,7 +143,7 @@ func (f *Finder) watch(ctx context.Context, s *state) {
 	}
 }
 
-// update takes what a source has answered. After an error the source keeps what it had.
+// update applies the answer of a source. After an error the source keeps its targets.
 func (f *Finder) update(s *state, targets []Target, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +175,7 @@ func same(a, b Target) bool {
 	return a.Address == b.Address && a.TLS == b.TLS && maps.Equal(a.Labels, b.Labels)
 }
 
-// tell passes on all agents. An address that two sources name has the labels of the first.
+// tell reports all agents. An address that two sources name has the labels of the first.
 func (f *Finder) tell() {
 	seen := map[string]bool{}
 	var all []Target

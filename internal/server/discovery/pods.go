@@ -44,7 +44,7 @@ func (f *Finder) pods(ctx context.Context, where string, found func([]Target, er
 }
 
 // agentOf returns the agent in a pod. A pod without an address has not started, or has ended. One that is being deleted is
-// left out: its successor on the node has the same label instance.
+// omitted: its successor on the node has the same label instance.
 func agentOf(p kubernetes.Pod) (Target, bool) {
 	if p.Status.PodIP == "" || p.Spec.NodeName == "" || p.Deleted != "" || p.Ended() || !text.IsLabel(p.Spec.NodeName) {
 		return Target{}, false

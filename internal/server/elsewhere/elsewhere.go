@@ -2,8 +2,8 @@
 
 // Package elsewhere passes the page's queries to the API of another Prometheus-compatible database.
 //
-// It only reads: it passes the paths and parameters that are listed here, and nothing else of a request. Requests are
-// bounded in number and time, and answers in bytes. It does not store anything or depend on a metric.
+// It only reads: of a request, it passes on only the paths and parameters that are listed here. Requests are bounded in
+// number and time, and answers in bytes. It does not store anything or depend on a metric.
 package elsewhere
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxAnswer is the maximum size of an answer, in bytes. The page asks for parts that are much smaller.
+	// maxAnswer is the maximum size of an answer, in bytes. The page requests parts that are much smaller.
 	maxAnswer = 32 << 20
 	// maxComplaint is the maximum size of an answer that is not passed on, in bytes.
 	maxComplaint = 4 << 10
@@ -37,8 +37,8 @@ const (
 // prefix begins all paths of the API.
 const prefix = "/api/v1/"
 
-// parameters returns those of a path that are passed on, or nil if the path is not. The configuration and the flags of a
-// database may contain secrets, so these paths are not passed on.
+// parameters returns the parameters of a path that are passed on, or nil if the path is not passed on. The configuration and
+// the flags of a database may contain secrets, so these paths are not passed on.
 func parameters(path string) []string {
 	switch path {
 	case "query":
@@ -131,7 +131,7 @@ func only(all url.Values, names []string) url.Values {
 	return some
 }
 
-// ask sends a request. It has nothing of the client but the parameters.
+// ask sends a request. It contains only the parameters of the client's request.
 func (p *Proxy) ask(ctx context.Context, path string, params url.Values) (*http.Response, error) {
 	text, method, target := params.Encode(), http.MethodGet, p.server.URL(prefix+path)
 	var body io.Reader = http.NoBody
@@ -151,7 +151,8 @@ func (p *Proxy) ask(ctx context.Context, path string, params url.Values) (*http.
 	return p.client.Do(req)
 }
 
-// answer passes on answers of the API. Others may be anything, such as a page that asks for a password, so they become an error.
+// answer passes on answers of the API. Others may be anything, such as a page that requests a password, so they become an
+// error.
 func (p *Proxy) answer(w http.ResponseWriter, resp *http.Response) {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	isJSON := err == nil && kind == "application/json"

@@ -155,7 +155,7 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// TestAClientLeavesPlacesForOthers: one client asks for much that takes long, and another is answered.
+// TestAClientLeavesPlacesForOthers: one client requests much that takes long, and another is answered.
 func TestAClientLeavesPlacesForOthers(t *testing.T) {
 	waiting := make(chan struct{}, 2*maxConcurrent)
 	database := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,7 @@ type places struct {
 	of map[string]*holder // of clients with requests
 }
 
-// holder is what one client has.
+// holder has the places of one client.
 type holder struct {
 	running  chan struct{}
 	requests int // running and waiting
@@ -46,7 +46,7 @@ func (p *places) take(ctx context.Context, client string) (leave func()) {
 			delete(p.of, client)
 		}
 	}
-	for _, c := range []chan struct{}{s.running, p.all} { // first its own: who waits there takes no place of others
+	for _, c := range []chan struct{}{s.running, p.all} { // first its own, where waiting takes no place of others
 		select {
 		case c <- struct{}{}:
 			taken = append(taken, c)

@@ -67,7 +67,7 @@ type Options struct {
 	Instance string
 	// Lines asks agents for the lines of manifests that advice changes. It may be nil.
 	Lines AskLines
-	// Profiles are those of the machine Instance. It may be nil.
+	// Profiles are the profiles of the machine Instance. It may be nil.
 	Profiles Profiles
 	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the
 	// silences. It may be nil.
@@ -306,7 +306,7 @@ func (a *Analyst) publish(result engine.Result) {
 	a.mu.Unlock()
 }
 
-// current marks the causes of findings that are no longer found, so that nobody takes them for present.
+// current marks the causes of findings that are no longer found, so that they do not appear as present.
 func current(open []analysis.Finding) []analysis.Finding {
 	for i, f := range open {
 		if !f.AbsentSince.IsZero() {

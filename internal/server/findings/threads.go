@@ -38,7 +38,7 @@ type threadList struct {
 	List    []threadSeen `json:"list"`
 }
 
-// threadSeen has figures since the start of the thread. What is nil was not measured.
+// threadSeen has figures since the start of the thread. Nil values were not measured.
 type threadSeen struct {
 	PID       int      `json:"pid"`
 	TID       int      `json:"tid"`
@@ -108,8 +108,8 @@ func (n *threadNames) look(ctx context.Context, result engine.Result) {
 	n.before = now
 }
 
-// read returns an empty list if the agent does not answer or the workload is gone. It also does if threads are left out: they may
-// be those that wait most or use CPU time now, and the others with their names would be no number of threads.
+// read returns an empty list if the agent does not answer or the workload is gone. It also does if threads are omitted: they
+// may be those that wait most or use CPU time now, and the others with their names would be no number of threads.
 func (n *threadNames) read(ctx context.Context, workload string) (l threadList) {
 	body, err := n.list(ctx, workload)
 	if err != nil || json.Unmarshal(body, &l) != nil || max(l.Threads, len(l.List)) > maxReadThreads {

@@ -33,7 +33,7 @@ func findingOf(rule, workload, instance string) analysis.Finding {
 }
 
 // TestThreadsOfAFinding: within 60 s each of two workers uses 30 s of CPU time and the main thread 6 s. The thread that has
-// started again is left out, because its figures of before are not known.
+// started again is omitted, because its figures of before are not known.
 func TestThreadsOfAFinding(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	answers := [][]byte{answer(begin, 100, 10, 1), answer(begin.Add(time.Minute), 130, 16, 2)}

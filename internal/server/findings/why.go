@@ -27,7 +27,7 @@ const (
 	leastPart = time.Minute
 )
 
-// resources returns what the workloads of each rule compete for.
+// resources returns the resource that the workloads of each rule compete for.
 func resources(rules []engine.Rule) map[string]analysis.Resource {
 	all := make(map[string]analysis.Resource)
 	for _, r := range rules {
@@ -47,8 +47,8 @@ func (p *archive) search(ctx context.Context, source query.Source, at time.Time)
 	return errors.Join(p.explain(ctx, source, at), p.assess(ctx, source, at))
 }
 
-// explain searches for the events before findings that are new, and for earlier values of their first figure. What fails is
-// tried again after the next look.
+// explain searches for the events before findings that are new, and for earlier values of their first figure. A failed
+// search is repeated after the next look.
 func (p *archive) explain(ctx context.Context, source query.Source, at time.Time) error {
 	fresh := p.Select(func(e history.Entry) bool {
 		return e.Open() && !e.Explained && at.Sub(e.Began) <= explainWithin && !e.Began.After(at)

@@ -44,7 +44,7 @@ const (
 // Options configure [New].
 type Options struct {
 	Source query.Source
-	// Causes returns those of all findings that no silence hides. It is nil without an analysis.
+	// Causes returns the causes of all findings that are not silenced. It is nil without an analysis.
 	Causes func() ([]render.Cause, error)
 }
 

@@ -94,7 +94,7 @@ func (h *held) done(a *answer) {
 	h.drop(a)
 }
 
-// answer holds what a handler writes. It implements http.ResponseWriter.
+// answer holds the output of a handler. It implements http.ResponseWriter.
 type answer struct {
 	to      http.ResponseWriter
 	conn    *connection
@@ -108,7 +108,7 @@ type answer struct {
 	direct  bool   // whether the answer is too long to be held
 	release func() // releases shared parts; nil for none
 
-	user     string // who has proven to be that user
+	user     string // the authenticated user
 	verified bool   // somebody has
 }
 
@@ -175,7 +175,7 @@ func writeShared(w io.Writer, p []byte, release func()) {
 	a.release = release
 }
 
-// stream sends what is held, and then p, while the handler waits.
+// stream sends the held part, and then p, while the handler waits.
 func (a *answer) stream(p []byte) error {
 	if !a.direct {
 		a.direct, a.begun = true, time.Now()
@@ -192,7 +192,7 @@ func (a *answer) stream(p []byte) error {
 	return nil
 }
 
-// finish sends what is held.
+// finish sends the held part.
 func (a *answer) finish(h *held) {
 	if a.direct {
 		return

@@ -22,7 +22,7 @@ const (
 	maxKnown                  = 128 // passwords that were right
 )
 
-// noUser is the hash of a password for users that do not exist, so that the time of an answer does not tell them apart.
+// noUser is the hash of a password for users that do not exist, so that the time of an answer does not distinguish them.
 const noUser = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 
 // authenticator requires a user and a password if the web configuration has users.

@@ -144,7 +144,7 @@ func (e *exposition) release(one *rendering) {
 	e.unuse(one)
 }
 
-// unuse keeps the memory of a rendering that nobody needs for the next one. It needs the lock.
+// unuse keeps the memory of an unused rendering for the next one. It needs the lock.
 func (e *exposition) unuse(one *rendering) {
 	if one.users--; one.users > 0 {
 		return

@@ -33,7 +33,7 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		mux.Handle("/api/control/{id}", s.whenReady(s.opts.Control))
 	}
 	if s.opts.Page != nil {
-		// The page asks what this server has. An error would be for something that is wrong.
+		// The page queries which features this server has. An error would be for something that is wrong.
 		for path, handler := range map[string]http.Handler{"/api/control": s.opts.Control, "/api/runs": s.opts.Runs} {
 			if handler == nil {
 				mux.HandleFunc("GET "+path, hasNone)
@@ -88,7 +88,7 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	return headers(s.checkHost(addr, checkOrigin(limitBody(mux))))
 }
 
-// hasNone answers null: this server does not have what is asked for.
+// hasNone answers null: this server does not have the requested feature.
 func hasNone(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -134,7 +134,7 @@ func limitBody(next http.Handler) http.Handler {
 	})
 }
 
-// gate returns the gate for clients of /metrics, or nil if these may ask as often as they want.
+// gate returns the gate for clients of /metrics, or nil if their rate is not limited.
 func (s *Server) gate() *gate {
 	if s.opts.Frugal {
 		return newGate()

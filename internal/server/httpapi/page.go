@@ -45,7 +45,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", contentType(name))
 	h.Set("ETag", f.etag)
 	h.Set("Vary", "Accept-Encoding")
-	// A browser may keep a file but asks by ETag whether it has changed: names do not tell versions apart.
+	// A browser may keep a file but checks by ETag whether it has changed, because names do not identify versions.
 	h.Set("Cache-Control", "no-cache")
 	data := f.data
 	if f.gzipped != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

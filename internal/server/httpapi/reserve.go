@@ -23,7 +23,7 @@ const (
 type reserve struct{ places [maxRegular]place }
 
 type place struct {
-	client string      // empty when nobody has it
+	client string      // empty when it is free
 	by     *connection // nil when the connection has ended
 	last   time.Time   // the last scrape
 }

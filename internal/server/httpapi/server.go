@@ -2,7 +2,7 @@
 
 // Package httpapi serves the page, /metrics, /api/v1 and the health checks on one port.
 //
-// It routes requests and protects against foreign origins. It does not store anything or depend on what a metric means.
+// It routes requests and protects against foreign origins. It does not store anything or depend on the meaning of metrics.
 package httpapi
 
 import (
@@ -27,9 +27,9 @@ type Options struct {
 	Threads http.Handler // threads of one workload, for teescope top
 	// Manifests answers an agent's questions about programs in Gramine: POST /api/manifest.
 	Manifests http.Handler
-	Control   http.Handler // what is switched on while it runs: /api/control and below
-	// NextProfile is the next profile of an agent: /api/profiles/next. Profiles are those that a server keeps: /api/profiles and
-	// below.
+	Control   http.Handler // measurements that are switched on while it runs: /api/control and below
+	// NextProfile is the next profile of an agent: /api/profiles/next. Profiles serves the profiles that a server keeps:
+	// /api/profiles and below.
 	NextProfile, Profiles http.Handler
 	Findings              http.Handler // of the analysis: /api/findings and below, /api/operations
 	Fleet                 http.Handler // of all machines: /api/fleet

@@ -42,7 +42,7 @@ const (
 // errOutside reports that the process does not run in a pod.
 var errOutside = errors.New("this process is not in a pod of Kubernetes: KUBERNETES_SERVICE_HOST and _PORT are not set")
 
-// Client asks the API server with the token of the pod's service account. The token is read for each request, because
+// Client queries the API server with the token of the pod's service account. The token is read for each request, because
 // Kubernetes replaces it.
 type Client struct {
 	base      *url.URL

@@ -30,7 +30,7 @@ type Meta struct {
 	Owners      []Owner     `json:"ownerReferences"`
 }
 
-// Annotations are those that teescope uses.
+// Annotations are the annotations that teescope uses.
 type Annotations struct {
 	Scheme string `json:"prometheus.io/scheme"` // of a pod: says that its port has TLS. Scrape configurations often read it
 }
@@ -38,7 +38,7 @@ type Annotations struct {
 // maxLabels is the maximum size of an object's labels, as JSON. Kubernetes bounds each of them, but not their number.
 const maxLabels = 16 << 10
 
-// Labels are those of an object, or nothing if they are very many.
+// Labels are the labels of an object, or empty if there are very many.
 type Labels map[string]string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -62,13 +62,13 @@ type Owner struct {
 // Object is a type that is followed.
 type Object interface{ Head() Meta }
 
-// Follower states what is followed. Zero values of the times are the usual ones.
+// Follower describes the followed objects. Zero values of the times are the usual ones.
 type Follower struct {
 	Client *Client
 	Path   string     // of the list, such as /api/v1/namespaces/NAME/pods
 	Query  url.Values // selectors
 	Most   int        // objects; beyond it the list is refused
-	// Failed is told why objects cannot be read. What was known before stays.
+	// Failed receives the reason why objects cannot be read. Objects that were read before stay.
 	Failed func(error)
 
 	watch, first, longest time.Duration
@@ -106,7 +106,7 @@ func Follow[T Object](ctx context.Context, f Follower, tell func([]T)) {
 	}
 }
 
-// gone reports that the API server no longer knows the version from which changes were asked for.
+// gone reports that the API server no longer knows the version from which changes were requested.
 func gone(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.code == http.StatusGone

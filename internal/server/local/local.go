@@ -28,7 +28,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/supervisor"
 )
 
-// Limits of an answer of the agent. Its time is above that of the slowest collector. Its size is that of other agents.
+// Limits of an answer of the agent. Its time is longer than the time limit of the slowest collector. Its size is the same as
+// for other agents.
 const (
 	maxTime = 10 * time.Second
 	maxText = 64 << 20
@@ -128,7 +129,7 @@ func (a *Agent) send(req *http.Request, expected int64) (got answer, err error) 
 	return answer{body.Bytes(), resp.Header}, nil
 }
 
-// Threads returns what the agent answers about the threads of a workload, as JSON.
+// Threads returns the agent's answer about the threads of a workload, as JSON.
 func (a *Agent) Threads(ctx context.Context, workload string) ([]byte, error) {
 	return a.get(ctx, "/api/top/threads?workload="+url.QueryEscape(workload), "")
 }
@@ -146,7 +147,7 @@ func (a *Agent) Lines(ctx context.Context, question []byte) ([]byte, error) {
 	return got.body, err
 }
 
-// profileHeader has the name of a profile, with which the next one is asked for.
+// profileHeader has the name of a profile, with which the next one is requested.
 const profileHeader = "Teescope-Profile"
 
 // NextProfile returns the oldest profile of the agent that is newer than the named one, and its name, or no data if there is

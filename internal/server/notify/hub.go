@@ -177,7 +177,7 @@ func (h *Hub) hasSpace() bool {
 	return fits
 }
 
-// tell saves the state and then notifies all receivers of alerts that started or ended.
+// tell saves the state, and then notifies all receivers of alerts that started or ended.
 func (h *Hub) tell(news []*episode) {
 	if len(news) == 0 {
 		return

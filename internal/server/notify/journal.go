@@ -23,8 +23,8 @@ const journalSuffix = ".journal"
 // state. So all writes together are at most a few times what has changed.
 const minJournal = 256 << 10
 
-// journal is what has changed since the state file was written, one change on a line. Writing the whole state for each
-// delivery would take gigabytes for 2,000 alerts.
+// journal contains the changes since the state file was written, one on a line. Writing the whole state for each delivery
+// would take gigabytes for 2,000 alerts.
 type journal struct {
 	generation uint64
 	file       *os.File // nil before the first writing and after a failure

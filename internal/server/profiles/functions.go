@@ -19,7 +19,7 @@ import (
 const (
 	// maxFunctions is the number of functions in an answer.
 	maxFunctions = 5
-	// leastSamples is the number of samples that an answer needs. Intervals of fewer say nothing.
+	// leastSamples is the number of samples that an answer needs. Fewer samples have no useful interval.
 	leastSamples = 20
 	// maxName bounds the name of a function in bytes. Names of C++ and Rust are long.
 	maxName = 160
@@ -75,7 +75,7 @@ func (s *Store) functions(ctx context.Context, asked []codelink.Key, entries []e
 			if builders[k] == nil {
 				builders[k] = profile.NewBuilder("pprof", p.Values, each)
 			}
-			// Samples of another event are left out.
+			// Samples of another event are omitted.
 			err := builders[k].Merge(p, func(one *profile.Sample) bool {
 				return k.Workload == "" || p.Label(one, profile.Workload) == k.Workload
 			})

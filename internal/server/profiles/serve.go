@@ -103,7 +103,7 @@ func interval(q url.Values, prefix string) (start, end time.Time, err error) {
 	return start, end, nil
 }
 
-// query is what a request asks for.
+// query is what a request requests.
 type query struct {
 	start, end time.Time
 	labels     []profile.Label
@@ -133,7 +133,7 @@ func readQuery(q url.Values, prefix string) (a query, err error) {
 // base begins the names of the parameters of the other side of a difference.
 const base = "base."
 
-// readBase reads what a difference is from, and whether one is asked for. What it does not name is as in the query.
+// readBase reads what a difference is from, and whether one is requested. What it does not name is as in the query.
 func readBase(q url.Values, a query) (b query, asked bool, err error) {
 	for name := range q {
 		asked = asked || strings.HasPrefix(name, base)
@@ -156,7 +156,7 @@ func readBase(q url.Values, a query) (b query, asked bool, err error) {
 	return b, true, nil
 }
 
-// title names what a query asks for.
+// title names what a query requests.
 func (a query) title() string {
 	var parts []string
 	for _, l := range a.labels {
@@ -212,7 +212,7 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 	return p, nil
 }
 
-// limits are those of a query. A server has less memory than a command that merges files.
+// limits are the limits of a query. A server has less memory than a command that merges files.
 func limits() profile.Limits {
 	l := profile.DefaultLimits()
 	l.Bytes = maxMergedBytes

@@ -3,8 +3,8 @@
 // Package profiles keeps the profiles that the agent of this machine makes, in files beside the database, for as long as the
 // database keeps samples, and answers queries by time, workload and label.
 //
-// A file is a profile in pprof's format, which other programs can read too. The package takes no samples, and it knows the format
-// of no other file.
+// A file is a profile in pprof's format, which other programs can read too. The package takes no samples, and reads no other
+// files.
 package profiles
 
 import (

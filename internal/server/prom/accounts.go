@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 )
 
-// What a series in memory costs, in bytes: in the database, its index and the scraper's cache. Measured with 100,000
-// series of one target: see TestCostOfASeries.
+// The size of a series in memory, in bytes: in the database, its index and the scraper's cache. Measured with 100,000 series
+// of one target: see TestCostOfASeries.
 const (
 	bytesPerSeries    = 1500
 	bytesPerLabelByte = 3
@@ -26,7 +26,7 @@ const (
 // that needs it first.
 const seriesShare = 0.4
 
-// accounts know how much memory the series of each target take. Series stay in memory for up to three hours after their
+// accounts track how much memory the series of each target take. Series stay in memory for up to three hours after their
 // last sample.
 type accounts struct {
 	limit   int64 // bytes for the series of all targets; 0 is unlimited
@@ -109,7 +109,7 @@ func put(to map[accountKey]*account, key accountKey, more account) {
 	to[key].series += more.series
 }
 
-// count replaces the accounts by what is in memory. The database removes idle series when it writes a block.
+// count replaces the accounts by the actual series in memory. The database removes idle series when it writes a block.
 func (a *accounts) count(ctx context.Context, head *tsdb.Head) error {
 	a.mu.Lock()
 	a.since = map[accountKey]*account{}

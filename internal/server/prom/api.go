@@ -78,8 +78,8 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 	return documented(mux, s.opts)
 }
 
-// documented serves the OpenAPI document, which is written when it is first asked for. Writing it allocates 80 MB, so that
-// the heap of a server that nobody asks would be larger.
+// documented serves the OpenAPI document, which is written when it is first asked for. Writing it allocates 80 MB, which
+// would enlarge the heap of a server without such requests.
 func documented(api http.Handler, opts Options) http.Handler {
 	document := sync.OnceValue(func() *apiv1.OpenAPIBuilder {
 		options := apiv1.OpenAPIOptions{Version: opts.Version.Version}

@@ -24,15 +24,15 @@ const (
 	mostAsked = 1 << 20 // bytes of an answer
 )
 
-// Asker asks agents that a server scrapes.
+// Asker sends requests to agents that a server scrapes.
 type Asker struct{ of *Server }
 
-// NewAsker returns what asks the agents of a server.
+// NewAsker returns an Asker for the agents of a server.
 func NewAsker(of *Server) Asker { return Asker{of} }
 
-// Ask sends a body of JSON to a path of the agent that is scraped with this label instance, and returns the body of its answer. The
-// connection is that of its scrapes: scheme, TLS, credentials, no redirects. Only agents are asked, so no client can name another
-// address.
+// Ask sends a body of JSON to a path of the agent that is scraped with this label instance, and returns the body of its
+// answer. The connection is the same as for scrapes: scheme, TLS, credentials, no redirects. Only agents are asked, so no
+// client can name another address.
 func (a Asker) Ask(ctx context.Context, instance, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -24,8 +24,8 @@ const (
 	// chunkSamples is the number of samples in a chunk, and chunkBytes the memory that a query needs to describe a chunk.
 	chunkSamples = 120
 	chunkBytes   = 40
-	// listedBytes is what a series takes in a list, besides its labels. These exist three times: as labels, as text, and
-	// as the buffer of the text, which grows.
+	// listedBytes is the size of a series in a list, without its labels. These exist three times: as labels, as text, and as
+	// the buffer of the text, which grows.
 	listedBytes = 64
 	copies      = 3
 )

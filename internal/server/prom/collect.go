@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/operation"
 )
 
-// Targets is the collector of what the server knows about its targets.
+// Targets is the collector of metrics about the server's targets.
 type Targets struct {
 	limiter                 func() *seriesLimiter // nil before the database is open
 	refused, bytes, renamed *metric.Desc

@@ -300,7 +300,7 @@ func (r checkedIndex) Series(ref storage.SeriesRef, builder *labels.ScratchBuild
 	return r.checked(r.IndexReader.Series(ref, builder, chks))
 }
 
-// compactor is a tsdb.NewCompactorFunc. Its options are those of tsdb.Open.
+// compactor is a tsdb.NewCompactorFunc. It has the options of tsdb.Open.
 func (d *damages) compactor(ctx context.Context, reg prometheus.Registerer, log *slog.Logger, ranges []int64, pool chunkenc.Pool, o *tsdb.Options) (tsdb.Compactor, error) {
 	c, err := tsdb.NewLeveledCompactorWithOptions(ctx, reg, log, ranges, pool, tsdb.LeveledCompactorOptions{
 		MaxBlockChunkSegmentSize:    o.MaxBlockChunkSegmentSize,

@@ -21,7 +21,7 @@ const (
 	ProfilesDir = "profiles"
 )
 
-// stateDirs are those that teescope writes.
+// stateDirs are the directories that teescope writes.
 var stateDirs = []string{databaseDir, forwardDir, RunsDir, ProfilesDir}
 
 // stateFiles are the files of teescope beside the database. The journal of the alerts and the forms of stateForms belong to them.
@@ -68,7 +68,7 @@ func refuseForeign(dir string) error {
 	holds := ""
 	for _, entry := range entries {
 		switch name := entry.Name(); {
-		case written(name), name == databaseDir+".bad": // OpenError tells the operator to rename a damaged database so
+		case written(name), name == databaseDir+".bad": // OpenError advises the operator to rename a damaged database so
 			return nil
 		case name != "lost+found" && holds == "":
 			holds = name

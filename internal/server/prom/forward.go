@@ -30,8 +30,8 @@ import (
 // Forwarder scrapes and sends, and has no database: samples wait on disk until the receivers have them. It is a service with Init,
 // Run and Shutdown.
 //
-// It is not the agent mode of Prometheus (tsdb/agent): that one does not send after a restart what was not sent before it, and
-// does not say how many samples were lost when its log was truncated.
+// It is not the agent mode of Prometheus (tsdb/agent): the agent mode does not resend unsent samples after a restart, and
+// does not report how many samples were lost when its log was truncated.
 type Forwarder struct {
 	of    *Server // only its options, and what bounds scrapes
 	cfg   *config.Config
@@ -77,8 +77,8 @@ func (f *Forwarder) Init(context.Context) (err error) {
 	return nil
 }
 
-// config is that of a server, with two differences. Samples have the time of their scrape, and names are those that every receiver
-// takes: a receiver refuses a whole request for one bad sample, and others would lose theirs.
+// config is the configuration of a server, with two differences. Samples have the time of their scrape, and names are those
+// that every receiver takes: a receiver refuses a whole request for one bad sample, and others would lose theirs.
 func (f *Forwarder) config() (*config.Config, error) {
 	plain := &Server{opts: f.of.opts, memory: f.of.memory}
 	plain.opts.RemoteWrite = RemoteWrite{}
@@ -213,7 +213,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 	return <-done
 }
 
-// Shutdown keeps what was not sent for the next start.
+// Shutdown keeps unsent samples for the next start.
 func (f *Forwarder) Shutdown(context.Context) error {
 	f.of.self.close()
 	var err error
@@ -226,7 +226,7 @@ func (f *Forwarder) Shutdown(context.Context) error {
 	return err
 }
 
-// errNative reports a sample that a forwarder does not ask for.
+// errNative reports a sample that a forwarder does not request.
 var errNative = errors.New("a native histogram cannot be forwarded")
 
 // headerOf returns the header of each request.

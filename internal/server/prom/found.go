@@ -25,7 +25,7 @@ func discover(ctx context.Context, finder *discovery.Finder) (found chan []disco
 		defer close(done)
 		finder.Run(ctx, func(agents []discovery.Target) {
 			select {
-			case <-found: // an older list that nobody has taken
+			case <-found: // an older list that was not received
 			default:
 			}
 			found <- agents

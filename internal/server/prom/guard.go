@@ -73,7 +73,7 @@ func (a *guardedV2) Rollback() error {
 	return err
 }
 
-// quietRefusals demotes what a library logs about each refused sample. The beginning and the end are logged once.
+// quietRefusals lowers the level of a library's log lines about refused samples. The beginning and the end are logged once.
 type quietRefusals struct{ slog.Handler }
 
 // Handle implements slog.Handler.

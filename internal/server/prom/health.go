@@ -25,7 +25,7 @@ const (
 // backgroundMemory is how long a failed compaction counts. Prometheus repeats a failed one within a minute.
 const backgroundMemory = 3 * time.Minute
 
-// StorageState is what the process knows about its storage without a query.
+// StorageState is the state of the storage, which is available without a query.
 type StorageState struct {
 	Err      error             // why samples are not stored, or why blocks are not written; nil when all is well
 	Since    time.Time         // when Err began
@@ -49,9 +49,9 @@ func (e *notStoredError) Unwrap() error { return e.Err }
 
 // health holds the state of the storage.
 //
-// After the first write error nothing more is written until the database was opened again. A failed write can leave half
-// a record in the write-ahead log (tsdb/wlog, WL.log), and everything behind it would be lost at the next start. A new
-// series whose record was lost has the same effect: its samples are in the log, but not its labels.
+// After the first write error, nothing more is written until the database is opened again. A failed write can leave half a
+// record in the write-ahead log (tsdb/wlog, WL.log), and everything behind it would be lost at the next start. A new series
+// whose record was lost has the same effect: its samples are in the log, but not its labels.
 type health struct {
 	log *slog.Logger
 
@@ -162,7 +162,7 @@ func (h *health) seal(what string, err error) {
 // mayMissFor is how long rules may still miss samples after the first one was stored: every target was scraped twice.
 func mayMissFor(interval time.Duration) time.Duration { return 3*interval + time.Second }
 
-// current returns why rules may see less than there is, or nil: nothing is stored, nothing was stored for some scrapes, or
+// current returns why rules may not see all samples, or nil: samples are not stored, were not stored for some scrapes, or
 // the database was opened only now.
 func (h *health) current(interval time.Duration) error {
 	if err := h.err(); err != nil {
@@ -220,7 +220,7 @@ func (h *health) state() StorageState {
 	return s
 }
 
-// Status answers what the process knows about its own work.
+// Status serves the state of the process.
 type Status struct {
 	health   *health
 	ruler    *ruler
@@ -228,7 +228,7 @@ type Status struct {
 	interval time.Duration
 }
 
-// Status returns what the server knows about its own work.
+// Status returns the state of the server.
 func (s *Server) Status() *Status {
 	return &Status{health: s.health, ruler: s.ruler, dir: s.opts.DataDir, interval: s.opts.Interval}
 }

@@ -55,8 +55,8 @@ func (a *limitedAppender) checkMetadata() error {
 }
 
 // report looks at a sample about the scrape and returns its value. Metadata after the last sample is found here, because the
-// scraper asks for nothing else in between. While scrapes fail, the scraper removes nothing from its cache, and the
-// target can still add to it. So the cache is discarded.
+// scraper requests nothing else in between. While scrapes fail, the scraper removes nothing from its cache, and the target
+// can still add to it. So the cache is discarded.
 func (a *limitedAppender) report(name string, v float64) float64 {
 	switch {
 	case math.IsNaN(v): // The target is no longer scraped.

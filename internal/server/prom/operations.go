@@ -38,8 +38,8 @@ const (
 )
 
 // machineOf returns the label instance of the machine of an endpoint's workload. It is the stated one, else that of the
-// agent on the endpoint's host, else that of the only agent. An error asks for it, because a wrong machine would give wrong
-// costs. here is the label of the agent of this process, or empty.
+// agent on the endpoint's host, else that of the only agent. An error asks the user for it, because a wrong machine would
+// give wrong costs. here is the label of the agent of this process, or empty.
 func machineOf(e Endpoint, targets []string, here string) (string, error) {
 	var all []string
 	if here != "" {
@@ -78,13 +78,13 @@ func machineOf(e Endpoint, targets []string, here string) (string, error) {
 		e.Job, shownURL(e.URL), e.Workload.Name, strings.Join(all, ", "))
 }
 
-// shownURL leaves out the parameters, which can be secret.
+// shownURL omits the parameters, which can be secret.
 func shownURL(u *url.URL) string {
 	shown, _, _ := strings.Cut(u.String(), "?")
 	return shown
 }
 
-// A sourceState is what is known about a counter or histogram of a target.
+// A sourceState is the state of a counter or histogram of a target.
 type sourceState struct {
 	selector string // as the operator wrote it, or the name that was guessed
 	basis    string
@@ -92,8 +92,8 @@ type sourceState struct {
 	kind     string // "operations" or "latency"
 }
 
-// operationsOf copies the samples of a workload's counter and histogram. It takes the names and the labels that tell whose
-// they are from the configuration only. What a target sends in a label workload, machine or instance has no effect.
+// operationsOf copies the samples of a workload's counter and histogram. It takes the names and the identifying labels from
+// the configuration only. What a target sends in a label workload, machine or instance has no effect.
 type operationsOf struct {
 	key               accountKey
 	workload, machine string
@@ -162,7 +162,7 @@ type taken struct {
 	fh   *histogram.FloatHistogram
 }
 
-// takings are what one scrape has of them.
+// takings are the samples of one scrape.
 type takings struct {
 	of         *operationsOf
 	counters   map[string][]taken // by the name of the metric
@@ -198,7 +198,7 @@ func (o *operationsOf) counts(name string) bool {
 	return slices.ContainsFunc(operation.Known(), func(k operation.KnownCounter) bool { return k.Metric == name })
 }
 
-// matches leaves out the matcher of the name, which is another one for the buckets of a histogram.
+// matches omits the matcher of the name, which is another one for the buckets of a histogram.
 func matches(all []*labels.Matcher, ls labels.Labels) bool {
 	return !slices.ContainsFunc(all, func(m *labels.Matcher) bool { return m.Name != model.MetricNameLabel && !m.Matches(ls.Get(m.Name)) })
 }
@@ -339,7 +339,7 @@ func (k *takings) write(to copyTo, keep map[storage.SeriesRef]bool, state string
 	return state
 }
 
-// labels returns those of a copy.
+// labels returns the labels of a copy.
 func (o *operationsOf) labels(one taken, name func(*labels.Builder)) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	if le := one.from.Get(model.BucketLabel); one.h == nil && one.fh == nil && strings.HasSuffix(one.from.Get(model.MetricNameLabel), "_bucket") {

@@ -61,8 +61,8 @@ func (r *RemoteWrite) configs(interval time.Duration) []map[string]any {
 	return all
 }
 
-// open makes the senders, or nil without receivers. They read the write-ahead log of the database, so that nothing that is stored waits for a
-// receiver, and that what a receiver did not take is sent after an outage, as long as the log has it.
+// open makes the senders, or nil without receivers. They read the write-ahead log of the database. So storing does not wait
+// for a receiver, and samples that a receiver did not take are sent after an outage, as long as the log has them.
 func (r *RemoteWrite) open(db *tsdb.DB, c *config.Config, reg prometheus.Registerer, log *slog.Logger) (*remote.Storage, error) {
 	if len(r.URLs) == 0 {
 		return nil, nil // nothing is sent
@@ -89,7 +89,7 @@ func (r *RemoteWrite) setClient(c *config.Config) error {
 	return nil
 }
 
-// noMetadata is no source of HELP texts: version 1.0 of the protocol would send them apart from samples.
+// noMetadata is an empty source of HELP texts: version 1.0 of the protocol would send them apart from samples.
 type noMetadata struct{}
 
 // errNoMetadata is never shown.

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Names of series that only this server makes: recorded rules, copies of operations and where they come from, alerts, and
-// what the scraper knows about a scrape. A target that could send them would forge results, or its own state.
+// Names of series that only this server makes: recorded rules, copies of operations and their sources, alerts, and the
+// series of the scraper about a scrape. A target that could send them would forge results, or its own state.
 const reservedNames = `teescope:.*|teescope_operations_source_info|ALERTS|ALERTS_FOR_STATE|up|scrape_duration_seconds|scrape_samples_scraped|` +
 	`scrape_samples_post_metric_relabeling|scrape_series_added`
 

@@ -77,7 +77,7 @@ func newRuler(o RuleOptions, log *slog.Logger) *ruler {
 		o.URL = func() string { return "" }
 	}
 	r := &ruler{opts: o, log: log, seen: map[string]int{}, ended: map[string]time.Time{}, current: func() error { return nil }}
-	// The names are those of Prometheus' own metrics about its configuration.
+	// They have the names of Prometheus's own metrics about its configuration.
 	r.success = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful.",
 	}, func() float64 {

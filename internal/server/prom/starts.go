@@ -12,9 +12,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// startsAppender stores the start of new counters and native histograms of agents. An agent states it in a line NAME_created after
-// NAME_total, or after the last line of the histogram NAME (OpenMetrics 1.0), and the database stores a zero at that time before the
-// first value. So rate() and increase() see what was counted before the first scrape. The series of a classic histogram get none.
+// startsAppender stores the start of new counters and native histograms of agents. An agent states it in a line NAME_created
+// after NAME_total, or after the last line of the histogram NAME (OpenMetrics 1.0), and the database stores a zero at that
+// time before the first value. So rate() and increase() include events before the first scrape. The series of a classic
+// histogram get none.
 //
 // The scraper's own option (ParseST) is not used: for each counter without such a line it reads the rest of the family, which
 // takes quadratic time. One answer of the largest size would take a processor for hours.

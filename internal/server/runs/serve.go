@@ -23,7 +23,7 @@ import (
 // Path is where the API is. The paths of runs are below it.
 const Path = "/api/runs"
 
-// ContentType is that of run files. Another site cannot make a browser send it.
+// ContentType is the content type of run files. Another site cannot make a browser send it.
 const ContentType = "application/octet-stream"
 
 const (

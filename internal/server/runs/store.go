@@ -181,7 +181,8 @@ func (s *store) File(id string) ([]byte, error) {
 	return inputfile.ReadOwn(s.path(id, fileEnding), MaxFile)
 }
 
-// check reads a run file, and says what is wrong with it. One that was cut off is as good as its recorder could make it.
+// check reads a run file and returns an error if it is invalid. One that was cut off is as good as its recorder could make
+// it.
 func check(data []byte) (*run.Run, error) {
 	r, err := run.ReadWithin(bytes.NewReader(data), within)
 	if err != nil {

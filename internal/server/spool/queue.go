@@ -32,7 +32,7 @@ const (
 	maxRequest = 64 << 20
 	// maxRequests is the maximum number of requests on disk. Each takes about 100 bytes of memory.
 	maxRequests = 200_000
-	// block is what the smallest file takes of the disk, in bytes.
+	// block is the size of the smallest file on the disk, in bytes.
 	block = 4096
 )
 
@@ -47,7 +47,7 @@ const (
 	Unconfigured = "unconfigured"
 )
 
-// Reasons lists those of a [Queue].
+// Reasons lists the reasons of a [Queue].
 func Reasons() []string { return []string{Full, Old, Refused, Damaged, Disk} }
 
 // Options configure a [Queue].
@@ -104,7 +104,7 @@ type State struct {
 	Dropped  map[string]uint64
 }
 
-// Open reads what an earlier process has left.
+// Open reads the files of an earlier process.
 func Open(o Options) (*Queue, error) {
 	if o.now == nil {
 		o.now = time.Now
@@ -144,8 +144,8 @@ func Open(o Options) (*Queue, error) {
 	return q, nil
 }
 
-// Discard removes what an earlier process has left in a directory that no queue uses any more. It returns how many samples no
-// receiver will get.
+// Discard removes the files of an earlier process in a directory that is no longer used by a queue. It returns how many
+// samples no receiver will get.
 func Discard(dir string) (samples uint64, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -174,7 +174,8 @@ func parse(name string) (e entry, ok bool) {
 	return e, errors.Join(errs[:]...) == nil && e.samples >= 0 && e.file() == name
 }
 
-// Add keeps a request with a number of samples, of which the oldest has a time. What is too much or too old is dropped.
+// Add keeps a request with a number of samples, of which the oldest has a time. Requests beyond the limits of size and age
+// are dropped.
 func (q *Queue) Add(body []byte, samples int, oldest time.Time) {
 	data := binary.LittleEndian.AppendUint32(make([]byte, 0, sumBytes+len(body)), crc32.ChecksumIEEE(body))
 	data = append(data, body...)
@@ -303,7 +304,7 @@ func (q *Queue) done(taken, refused int) {
 	}
 }
 
-// State returns what waits, and what was sent and dropped.
+// State returns the waiting, sent and dropped requests.
 func (q *Queue) State() State {
 	q.mu.Lock()
 	defer q.mu.Unlock()

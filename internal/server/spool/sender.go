@@ -40,7 +40,7 @@ type Sender struct {
 	said           string        // the last failure that was logged
 }
 
-// answer is what a receiver said.
+// answer is the answer of a receiver.
 type answer struct {
 	err   error
 	again bool          // the request may succeed later
@@ -50,7 +50,7 @@ type answer struct {
 	refused int
 }
 
-// Run sends until ctx ends. It repeats what fails, and drops what a receiver refuses for good.
+// Run sends until ctx ends. It repeats failed requests, and drops requests that a receiver refuses permanently.
 func (s *Sender) Run(ctx context.Context) {
 	if s.first == 0 {
 		s.first, s.longest = firstPause, longPause

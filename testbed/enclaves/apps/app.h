@@ -17,7 +17,7 @@ struct option {
 /* Reads "-name value" pairs. The table ends with an option without a name. Ends the program if a pair is invalid. */
 void options(int argc, char **argv, const struct option *list);
 
-/* Stops the program until SIGCONT if a test asks for it. Options do so first. */
+/* Stops the program until SIGCONT if a test requests it. Options do so first. */
 void stop_for_test(void);
 
 double now(void); /* seconds, monotonic */

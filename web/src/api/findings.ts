@@ -58,7 +58,7 @@ export interface Finding {
   explains: string[];
   /** Rules of findings to whose estimates those of this one can be added. */
   adds: string[];
-  /** Rules of findings about the same events or the same time. If such a rule is in adds too, its part is left out here. */
+  /** Rules of findings about the same events or the same time. If such a rule is in adds too, its part is omitted here. */
   overlaps: string[];
   /** Events shortly before it began, the last one first. They need not be its cause. */
   preceded: { at: string; seconds: number; what: string; chance: number }[];

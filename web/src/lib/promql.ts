@@ -18,7 +18,7 @@ import { type Chosen, join, matcher, ofKind, oneOf } from "./filters";
 
 export const PLACEHOLDERS = ["workloads", "candidates", "nodes", "containers", "rate", "window", "span", "interval"] as const;
 
-/** Without a chosen workload only the idle task is left out. Its CPU time would exceed that of all workloads. */
+/** Without a chosen workload only the idle task is omitted. Its CPU time would exceed that of all workloads. */
 export const ANY_WORKLOAD = `workload!="idle"`;
 
 /** The value of $containers when workloads are chosen. */

@@ -13,7 +13,7 @@ interface Bar {
   value: number;
 }
 
-/** Sorts the bars, keeps the greatest, and folds the others. Zero values are left out. */
+/** Sorts the bars, keeps the greatest, and folds the others. Zero values are omitted. */
 export function foldBars(bars: readonly Bar[], top: number): Bar[] {
   const sorted = bars.filter((b) => b.value > 0).sort((a, b) => b.value - a.value || a.name.localeCompare(b.name));
   if (sorted.length <= top + 1) return sorted;

@@ -11,7 +11,7 @@ import type { BoxDef } from "./types";
 import { MINUTE, useNear, useShown } from "./use-data";
 import { usePanel } from "./use-panel";
 
-/** Maximum number of boxes. The panel says how many are left out. */
+/** Maximum number of boxes. The panel says how many are omitted. */
 const MOST_BOXES = 40;
 
 export function BoxPanel({ def }: { def: BoxDef }) {

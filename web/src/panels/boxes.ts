@@ -21,7 +21,7 @@ export interface Box {
 
 /**
  * Returns the boxes by group, in descending order of medians. Where several machines are shown, names contain the
- * machine. Rows without quartiles are left out.
+ * machine. Rows without quartiles are omitted.
  */
 export function toBoxes(rows: readonly Row[], columns: readonly BoxColumn[], several = false): Map<string, Box[]> {
   const groups = new Map<string, Box[]>();

@@ -29,7 +29,7 @@ const MOST_CHILDREN = 24;
 /** Minimum share of the whole. Narrower parts are folded too. */
 const NARROWEST = 0.002;
 
-/** Adds the rows to a tree, sorted in descending order. Rows without a value above zero are left out. */
+/** Adds the rows to a tree, sorted in descending order. Rows without a value above zero are omitted. */
 export function buildTree(rows: readonly FlameRow[], whole: string): FlameNode {
   const root: FlameNode = { name: whole, value: 0, children: [] };
   for (const { path, value } of rows) {

@@ -18,7 +18,7 @@ interface Question {
   exact?: true;
 }
 
-/** The content of a report: every panel once, at its first place. Panels of a single workload are left out. */
+/** The content of a report: every panel once, at its first place. Panels of a single workload are omitted. */
 export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS.filter(({ single }) => single !== true));
 
 function once(dashboards: readonly Dashboard[]): Dashboard[] {

@@ -62,8 +62,8 @@ type netInterface struct {
 // maxInterfaces is the maximum number of values of the label "interface".
 const maxInterfaces = 64
 
-// parseNetDev reads net/dev: two lines of heading, then "NAME: " and 16 numbers, of which the first four
-// of each half are bytes, packets, errors and drops. The loopback interface is left out, as in cAdvisor.
+// parseNetDev reads net/dev: two lines of heading, then "NAME: " and 16 numbers, of which the first four of each half are
+// bytes, packets, errors and drops. The loopback interface is omitted, as in cAdvisor.
 func parseNetDev(data []byte) []netInterface {
 	var all []netInterface
 	for line := range bytes.Lines(data) {

@@ -74,8 +74,8 @@ type field struct {
 	value float64
 }
 
-// parsePairs reads lines with a name and a number: /proc/vmstat, numastat, /proc/net/snmp6. Other lines
-// are left out, and the error describes the last one.
+// parsePairs reads lines with a name and a number: /proc/vmstat, numastat, /proc/net/snmp6. Other lines are omitted, and the
+// error describes the last one.
 func parsePairs(data []byte) ([]field, error) {
 	var (
 		all []field
@@ -132,7 +132,7 @@ const maxFields = 2048
 // kernels. It needs no lock, because the registry never runs a collector concurrently.
 type fields struct {
 	known  []*metric.Desc
-	byName map[string]*metric.Desc // nil for a name that is left out
+	byName map[string]*metric.Desc // nil for a name that is omitted
 	wanted *regexp.Regexp          // the emitted names; nil means all
 	make   func(name string) *metric.Desc
 }
@@ -145,7 +145,7 @@ func newFields(known []string, wanted *regexp.Regexp, describe func(name string)
 	return f
 }
 
-// of returns the family of a field. It returns nil if the name is left out or the limit is reached.
+// of returns the family of a field. It returns nil if the name is omitted or the limit is reached.
 func (f *fields) of(name string) *metric.Desc {
 	d, ok := f.byName[name]
 	if ok || len(f.byName) >= maxFields {

@@ -70,7 +70,7 @@ func (s *slots) endLastCycle(sl *slot) {
 
 // endSampling returns to counting each event.
 func (s *slots) endSampling() error {
-	err := s.sampler.Finish() // first, so that no moment is left out
+	err := s.sampler.Finish() // first, so that no moment is omitted
 	s.readRows()
 	s.endCycle()
 	s.sampler.End()

@@ -264,10 +264,10 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 // On the real kernel: the CPU time of a running thread grows as the clock does, not by the ticks of the scheduler. Between
 // two snapshots 0.6 ms apart a loop runs 0.6 ms. By ticks of 1 to 10 ms it would run 0 or more than 1 ms.
 //
-// False alarms: none. Pairs between which the CPU switched are left out, and more time than passed on the clock between the
-// beginning of the first snapshot and the end of the second is impossible, except for the difference between the clocks of two
-// CPUs: 26 us were seen in a virtual machine. If the hypervisor takes the CPU, time is missing, so the lower bound is for the
-// best quarter of the pairs.
+// False alarms: none. Pairs between which the CPU switched are omitted, and more time than passed on the clock between the
+// beginning of the first snapshot and the end of the second is impossible, except for the difference between the clocks of
+// two CPUs: 26 us were seen in a virtual machine. If the hypervisor takes the CPU, time is missing, so the lower bound is
+// for the best quarter of the pairs.
 func TestTheCPUTimeOfARunningThreadIsExact(t *testing.T) {
 	c := start(t, Options{})
 	cmd := job(program(t, "exactly"), "burn", "1h")

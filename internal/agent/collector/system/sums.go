@@ -273,8 +273,8 @@ func (s *sums) clear(slot uint32) {
 // blockWords is the number of words of a cache line.
 const blockWords = 8
 
-// copied is what was last read of a row. Blocks that were always zero are left out, as most are: a program makes few of
-// the system calls.
+// copied is what was last read of a row. Blocks that were always zero are omitted, as most are: a program makes few of the
+// system calls.
 type copied struct {
 	used   [(rowWords/blockWords + 63) / 64]uint64 // a bit for each block
 	blocks [][blockWords]uint64

@@ -120,7 +120,7 @@ static __always_inline void end_call(struct cpu_state *state)
 	now = bpf_ktime_get_ns();
 	ns = timed(call, now);
 	t = bpf_map_lookup_elem(&times, &state->row);
-	/* Calls that began before timing was switched off are left out: they would include the time without timing. */
+	/* Calls that began before timing was switched off are omitted: they would include the time without timing. */
 	if (!t || now - ns < control.timing_since)
 		return;
 	t->call_ns[call & (CALLS - 1)] += ns;

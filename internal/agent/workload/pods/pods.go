@@ -39,7 +39,7 @@ type pod struct{ namespace, name string }
 type Names struct {
 	root string
 	now  func() time.Time
-	kick chan struct{} // a UID is asked for that is not known
+	kick chan struct{} // a UID is requested that is not known
 
 	mu     sync.Mutex
 	found  map[string]pod       // by UID
@@ -75,7 +75,7 @@ func (n *Names) Init(ctx context.Context) error {
 	return nil
 }
 
-// Run looks again when the directory has changed, or when somebody asks for a pod that is not known.
+// Run looks again when the directory has changed, or when somebody requests a pod that is not known.
 func (n *Names) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

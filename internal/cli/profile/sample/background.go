@@ -19,7 +19,7 @@ const (
 	mostFunctions = 100
 	// maxData is the size of a profile in a run file, in bytes. A larger one has its functions only.
 	maxData = 32 << 20
-	// Names of what is not a function.
+	// Names of frames that are not functions.
 	unresolved, others = "[unresolved]", "[others]"
 )
 
@@ -71,7 +71,8 @@ func (b *Background) End(except int) (p runs.Profile, err error) {
 	return p, nil
 }
 
-// functions returns the CPU time of the functions that ran most, of each workload, and of the others together. It leaves out a process.
+// functions returns the CPU time of the functions that ran most, of each workload, and of the others together. It omits a
+// process.
 func functions(p *profile.Profile, except string) (list []runs.Function) {
 	if !p.Values[p.Main].IsTime() {
 		return nil

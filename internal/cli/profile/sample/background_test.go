@@ -20,7 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/run/profile"
 )
 
-// Of 150 functions, 100 have a line and the others are added up. A process that does not count is left out.
+// Of 150 functions, 100 have a line and the others are added up. A process that does not count is omitted.
 func TestFunctionsAddUp(t *testing.T) {
 	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
 	want := 0.0

@@ -23,9 +23,9 @@ var (
 	loads = []string{"sgx_encl_load_page", "__sgx_encl_load_page", "sgx_encl_load_page_in_vma", "sgx_encl_eldu", "sgx_eldu"}
 )
 
-// faults returns the CPU time of each workload in page faults outside of system calls, without that in which evicted pages of
-// enclaves are loaded. It leaves out a process. It returns nothing if the value is not a time, or if no function of the kernel is known:
-// then page faults cannot be told from system calls.
+// faults returns the CPU time of each workload in page faults outside of system calls, without that in which evicted pages
+// of enclaves are loaded. It omits a process. It returns nothing if the value is not a time, or if no function of the kernel
+// is known: then page faults cannot be told from system calls.
 func faults(p *profile.Profile, except string) (list []runs.WorkloadTime) {
 	const other, fault, counted = 0, 1, 2 // elsewhere
 	entries, known := make([]int, len(p.Frames)), false

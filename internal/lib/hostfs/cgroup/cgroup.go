@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup reads the kernel's statistics of control groups: version 2, version 1, and both at once (hybrid). It
-// knows no container, no process and no metric, and it never writes.
+// Package cgroup reads the kernel's statistics of control groups: version 2, version 1, and both at once (hybrid). It does
+// not depend on containers, processes or metrics, and never writes.
 package cgroup
 
 import (

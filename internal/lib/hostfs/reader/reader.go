@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reader reads from processes that may never answer. A process can make some reads of it sleep for ever: those
-// of its memory, its command line and, before Linux 6.17, its mappings wait for a lock that it holds while a file system
-// of its own does not answer, and so do those of its files. Nothing wakes such a reader except the end of the process.
+// Package reader reads from processes that may never answer. A process can make some reads sleep for ever. Reads of its
+// memory, its command line and, before Linux 6.17, its mappings wait for a lock. The process can hold this lock while a file
+// system of its own does not answer. Reads of its files can wait too. Nothing wakes such a reader except the end of the
+// process.
 //
 // So each read has a worker of its own and a deadline. A worker that passes it is counted and left behind. Its process
 // is not read again until the worker returns. The number of such workers is limited, and also for each user and control

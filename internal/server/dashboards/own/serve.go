@@ -16,7 +16,7 @@ import (
 // Path is where the API is. The paths of dashboards are below it.
 const Path = "/api/dashboards/own"
 
-// written is what a request says about a dashboard. The version is that of the dashboard that it changes.
+// written is the content of a request about a dashboard. The version is the version of the dashboard that it changes.
 type written struct {
 	Version int     `json:"version"`
 	Title   string  `json:"title"`

@@ -68,7 +68,7 @@ func parse(data []byte) ([]Dashboard, error) {
 	return c.Dashboards, Check(c.Dashboards)
 }
 
-// Check returns what is wrong with the first wrong one of all dashboards of a file or of a server, or nil.
+// Check returns an error for the first invalid dashboard of a file or of a server, or nil.
 func Check(all []Dashboard) error {
 	if len(all) > maxDashboards {
 		return fmt.Errorf("there are %d dashboards; the maximum is %d", len(all), maxDashboards)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bound computes what a query may cost before it is evaluated, from its syntax tree alone.
+// Package bound computes an upper bound for the cost of a query from its syntax tree, before it is evaluated.
 //
 // Prometheus counts samples while it evaluates. It allocates for the steps of a subquery, for the labels that functions make
 // and for the groups of topk before it counts, and a compiled regular expression is not counted at all. The package does not
@@ -223,7 +223,7 @@ func (w *walker) reads(n *parser.Call, at place, window, step time.Duration) {
 	}
 }
 
-// plain removes what does not change the value of an expression.
+// plain removes parts that do not change the value of an expression.
 func plain(e parser.Expr) parser.Expr {
 	for {
 		switch n := e.(type) {

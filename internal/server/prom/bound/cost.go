@@ -37,7 +37,7 @@ type Selector struct {
 	By      []string // sorted
 }
 
-// Read is what a query has read so far.
+// Read is the amount that a query has read so far.
 type Read struct {
 	Series  float64
 	Rows    float64 // series with room for all points, see [Selector]

@@ -68,7 +68,7 @@ function Lines({ title, lines }: { title: string; lines: readonly ComponentChild
   );
 }
 
-/** The lines of the manifest, which the server reads when they are asked for. A report has no server. */
+/** The lines of the manifest, which the server reads when they are requested. A report has no server. */
 function ManifestLines({ finding: { rule, workload, instance, settings } }: { finding: Finding }) {
   const { client, recorded } = useSession();
   const [lines, setLines] = useState<string[]>();

@@ -8,7 +8,7 @@ import { seriesName } from "../../lib/promql";
 export interface Facts {
   /** Availability by name of the TEE. */
   tees: ReadonlyMap<string, boolean>;
-  /** System calls per second by workload, with its machine where there are several. The idle task is left out. */
+  /** System calls per second by workload, with its machine where there are several. The idle task is omitted. */
   syscalls: ReadonlyMap<string, number>;
   /** Busy processors by workload. */
   cpu: ReadonlyMap<string, number>;

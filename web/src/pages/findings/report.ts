@@ -109,7 +109,7 @@ export function preceding({ preceded, earlier }: Pick<Finding, "preceded" | "ear
 
 const THREAD_PHRASES = { cpu: "threads_cpu", run_queue_wait: "threads_run_queue_wait", voluntary_switches: "threads_voluntary_switches" } as const;
 
-/** Describes the threads that a finding is about. Figures that this page does not know are left out. */
+/** Describes the threads that a finding is about. Figures that this page does not know are omitted. */
 export function threads({ threads: all }: Pick<Finding, "threads">): string[] {
   return all.flatMap(({ name, count, figure: of, value, unit }) => {
     const known = Object.entries(THREAD_PHRASES).find(([key]) => key === of);

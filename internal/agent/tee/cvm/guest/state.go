@@ -94,7 +94,7 @@ func (b *Backend) emitState(emit func(prometheus.Metric)) error {
 	interrupts, err := proc.ReadLines(maxInterrupts, "interrupts")
 	parseIPIs(interrupts, func(kind string, n uint64) { emit(f.ipis.Value(float64(n), kind)) })
 	if b.guest == teelabel.None {
-		return unlessAbsent(err) // the copies were asked for, and the processor is that of any machine
+		return unlessAbsent(err) // the copies were requested, and the processor is that of any machine
 	}
 	cpu, cpuErr := proc.Read(maxCPUInfo, "cpuinfo")
 	for _, feature := range parseCPU(cpu).missing() {
