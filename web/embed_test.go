@@ -31,8 +31,8 @@ func TestIndexRefersOnlyToEmbeddedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesHaveNoHash keeps the names of files when their content changes, so that a change of the page is one diff. The server
-// tells versions apart by ETag.
+// TestNamesHaveNoHash keeps the names of files when their content changes, so that a change of the page is one diff. The
+// server distinguishes versions by ETag.
 func TestNamesHaveNoHash(t *testing.T) {
 	plain := regexp.MustCompile(`^(assets/|report/)?[A-Za-z]+\.(js|css|svg|html)$`)
 	walk(t, func(name string, _ []byte) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Builds the page into dist/, which is committed and embedded into the binary. The output depends on the sources and
-// the lock file only: no time stamps, no source maps. File names have no content hash, so that a change of the page
-// is one diff. The server tells versions apart by ETag (internal/server/httpapi/page.go).
+// the lock file only: no time stamps, no source maps. File names have no content hash, so that a change of the page is
+// one diff. The server distinguishes versions by ETag (internal/server/httpapi/page.go).
 import { defineConfig } from "vite";
 
 export default defineConfig({

@@ -37,7 +37,7 @@ func around() []*metric.Desc {
 		{
 			Name: operation.Family, Kind: metric.Counter, Unit: "operations", Source: metric.Agent,
 			Labels: []string{"workload", operation.Counter, operation.Basis, operation.Series}, Origin: "the application, which can forge it; stored by the server and not in /metrics",
-			Help: "Operations of a workload: copies of the samples of the counter that scrape names for it (counter). instance is the machine of the workload. basis is configured, or guessed if no counter was named. series tells several series of the counter apart.",
+			Help: "Operations of a workload: copies of the samples of the counter that scrape names for it (counter). instance is the machine of the workload. basis is configured, or guessed if no counter was named. series distinguishes several series of the counter apart.",
 		},
 		{
 			Name: operation.Durations, Kind: metric.Histogram, Source: metric.Agent,

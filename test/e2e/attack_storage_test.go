@@ -121,7 +121,7 @@ const alwaysHot = `groups:
         labels: {severity: warning}
 `
 
-// The disk becomes full while an alert fires. The process says so, tells no receiver that anything is resolved, answers
+// The disk becomes full while an alert fires. The process reports this, sends no resolved alert to a receiver, answers
 // queries, and stores again when there is space, without a restart.
 func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ func TestAReportedProcessIsLookedAtAtOnce(t *testing.T) {
 	is("none", "at first")
 	hostfstest.Write(t, root, "proc/7/maps", enclaveMap)
 	is("none", "before a report")
-	*reported = []uint32{7} // the same name and start: only the report tells that another program runs
+	*reported = []uint32{7} // the same name and start: only the report shows that another program runs
 	is("sgx", "after an exec")
 	*now = now.Add(24 * time.Hour)
 	is("sgx", "a day later")

@@ -21,7 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 )
 
-// files writes what a fake /proc tells of a thread.
+// files writes the files of a thread in a simulated /proc.
 func files(t testing.TB, proc string, pid, tid int, texts map[string]string) {
 	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid), "task", fmt.Sprint(tid))

@@ -32,8 +32,8 @@ func Proven(r *http.Request) (user string, ok bool) {
 	return user, ok
 }
 
-// Of returns who made a request, and whether that is proven. A name that the request claims counts only if no user is proven.
-// It is empty if neither is known.
+// Of returns the author of a request, and whether the user was authenticated. A name that the request claims counts only if
+// no user is proven. It is empty if neither is known.
 func Of(r *http.Request, claimed string) (by string, verified bool) {
 	if user, ok := Proven(r); ok {
 		return user, true

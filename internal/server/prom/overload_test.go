@@ -103,7 +103,7 @@ func TestWhoWaitsGetsATurn(t *testing.T) {
 			t.Errorf("one that waited: %d %+v", a.status, a.body)
 		}
 	}
-	// The requests that held the places end on their own. No answer tells that the last of them has left.
+	// The requests that held the places end on their own. The end of the last one has no answer.
 	eventually(t, generous, "no request running", func() bool { running, _ := c.counts(); return running == 0 })
 }
 

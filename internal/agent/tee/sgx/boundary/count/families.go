@@ -83,7 +83,7 @@ func NewFamilies() *Families {
 			"eBPF maps of the agent"),
 		Probed: metric.New(metric.Desc{
 			Name: "teescope_transition_probes_info", Kind: metric.Info, Labels: append(file, "state", "reason"), Source: metric.Agent,
-			Help: "Always 1. state tells how the functions of a file are probed: exact, sampled (they are called more often than the budget allows), or none. " +
+			Help: "Always 1. state is the way in which the functions of a file are probed: exact, sampled (they are called more often than the budget allows), or none. " +
 				"The files vdso and enclu stand for the breakpoints in the vDSO and in the code of runtimes.",
 			Origin: "the agent",
 		}),
