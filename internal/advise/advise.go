@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package advise turns what is known of a program in Gramine into ranked advice: its manifest, its SGX stats, its log, the
-// machine, and the findings of an analysis. It evaluates rules. It refuses to know a rule, and reads no file.
+// machine, and the findings of an analysis. It evaluates rules. It does not depend on a rule, and reads no file.
 package advise
 
 import (

@@ -2,7 +2,7 @@
 
 // Package lines writes the lines of a manifest that advice changes, for people who must not see its other lines.
 //
-// It runs where the program runs: a manifest may have secrets, so it stays there. It refuses to read a file, and to send anything.
+// It runs where the program runs: a manifest may have secrets, so it stays there. It does not read a file or send anything.
 package lines
 
 import (
@@ -28,7 +28,7 @@ const (
 	maxFindings, maxQuestion = 16, 60 << 10
 )
 
-// Question asks for the lines of the manifest of a program in Gramine.
+// Question requests the lines of the manifest of a program in Gramine.
 type Question struct {
 	Workload string `json:"workload"`
 	Rule     string `json:"rule"`   // of the analysis: advice about its cause comes first

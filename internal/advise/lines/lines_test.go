@@ -41,7 +41,7 @@ func asked(t *testing.T, rule string, findings ...analysis.Finding) Question {
 	return q
 }
 
-// The lines to change are shown, first those about the cause that was asked for, and no other line of the manifest.
+// The lines to change are shown, first those about the cause that was requested, and no other line of the manifest.
 func TestOf(t *testing.T) {
 	p := program("loader.env.PASSWORD = \"" + secret + "\"\nsgx.max_threads = 9\nloader.env.TOKEN = \"" + secret + "\"\nsgx.insecure__protected_files_key = \"" + secret + "\"\n")
 	body, err := Of(p, asked(t, judged.OCALLBound, found(judged.OCALLBound)))

@@ -32,7 +32,7 @@ type replacement struct {
 }
 
 // Edit returns the manifest with the changes. Comments, order and line ends stay. A key that the manifest spells in an older
-// way keeps its spelling, unless From asks for another. The result is read again: an error means that the file cannot be
+// way keeps its spelling, unless From requests another. The result is read again: an error means that the file cannot be
 // changed line by line, and says why.
 func (m *Manifest) Edit(changes ...Change) ([]byte, error) {
 	all, err := editor{m}.replacements(changes)

@@ -64,7 +64,7 @@ type Manifest struct {
 
 // entry is one "key = value".
 type entry struct {
-	key        string // complete and dotted; parts that are no bare keys are quoted
+	key        string // complete and dotted; parts that are not bare keys are quoted
 	table      int    // of an array of tables: which; else -1
 	start, end int    // of "key = value"
 	keyEnd     int    // of the key
@@ -412,7 +412,7 @@ func (m *Manifest) EncryptedMounts() []Value {
 }
 
 // EncryptedFiles returns the files and folders of the host that are mounted with the type "encrypted", as the manifest names
-// them. It leaves out what a template hides.
+// them. It omits what a template hides.
 func (m *Manifest) EncryptedFiles() []string {
 	var all []string
 	eachEncrypted(m, func(e entry, _, uri *node) {

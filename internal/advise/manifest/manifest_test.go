@@ -91,7 +91,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// The lines of an alternative are left out only within a value. Elsewhere they may have keys that no other line has.
+// The lines of an alternative are omitted only within a value. Elsewhere they may have keys that no other line has.
 func TestAlternativesHideNoKey(t *testing.T) {
 	for source, want := range map[string]string{
 		"{% if a %}\n{% endif %}{% if b %}\nsgx.debug = true\n{% else %}\nsgx.max_threads = 8\n{% endif %}\n":             "3 unknown, 5 unknown",

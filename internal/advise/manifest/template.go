@@ -42,7 +42,7 @@ func (m *Manifest) mask() ([]byte, error) {
 	out := bytes.Clone(m.source)
 	var state lexer
 	var open []block
-	skipped := 0 // how many blocks are open where an alternative is left out, or 0
+	skipped := 0 // how many blocks are open where an alternative is omitted, or 0
 	for i := 0; i < len(out); {
 		rest := m.source[i:]
 		if len(rest) < 2 || rest[0] != '{' || !bytes.ContainsRune([]byte("{%#"), rune(rest[1])) {
@@ -119,8 +119,8 @@ func (l *lexer) step(rest []byte) int {
 	return 1
 }
 
-// inValue reports whether a value begins or goes on behind this part of a line, in which marks are replaced. A block after a whole
-// value, after another block or in a comment may have lines with other keys.
+// inValue reports whether a value begins or continues behind this part of a line, in which marks are replaced. A block after
+// a whole value, after another block or in a comment may have lines with other keys.
 func (l lexer) inValue(before []byte) bool {
 	whole := bytes.TrimSpace(before)
 	switch {

@@ -30,7 +30,7 @@ type Counter struct {
 type PerfStat struct {
 	Elapsed  time.Duration
 	CPU      time.Duration // user and system time
-	Counters []Counter     // events of the processor, such as cycles; those of the kernel are left out
+	Counters []Counter     // events of the processor, such as cycles; those of the kernel are omitted
 
 	table bool // the lines belong to the table
 }

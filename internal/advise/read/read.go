@@ -16,8 +16,8 @@ import (
 const MaxBytes = 256 << 20
 
 const (
-	// maxLine bounds how much of a line is looked at, in bytes. No line that a reader knows is that long, except
-	// those of hotspots.
+	// maxLine bounds how much of a line is inspected, in bytes. No line that a reader knows is that long, except those of
+	// hotspots.
 	maxLine = 1 << 10
 	// maxRow bounds a line of hotspots, in bytes: names of C++ have thousands of characters.
 	maxRow = 1 << 20

@@ -93,7 +93,7 @@ type end struct {
 	moved Moved
 }
 
-// ParseTraffic reads the calls of strace -f -yy that move data. Other calls, and those that failed, are left out.
+// ParseTraffic reads the calls of strace -f -yy that move data. Other calls, and those that failed, are omitted.
 func ParseTraffic(data []byte) (Traffic, error) {
 	t := trace{Traffic: Traffic{files: make(map[string]Moved)}, unfinished: make(map[string]string), sockets: make(map[string]end), named: make(map[string]bool)}
 	for n, line := range lines(string(data)) {

@@ -45,7 +45,8 @@ func TestMariaDB(t *testing.T) {
 			t.Errorf("%s: %q is not in %q", rule, want, by[rule].Why)
 		}
 	}
-	// Up to 16 threads SGX still gets faster, so the advice about the library OS does not forbid what that about SGX asks for.
+	// Up to 16 threads SGX still gets faster, so the advice about the library OS does not forbid what that about SGX
+	// requests.
 	if !strings.Contains(by["library-os-limit"].Do[0], "instead of using more than 16 threads in one") || !strings.Contains(by["library-os-limit"].Risk, "EPC") {
 		t.Errorf("%+v", by["library-os-limit"])
 	}
