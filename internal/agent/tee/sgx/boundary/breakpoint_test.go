@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// startDoorway starts and watches a program that executes an instruction of its own in place of the one in the
-// vDSO.
+// startDoorway starts and watches a program that executes an instruction of its own instead of the one in the vDSO.
 func startDoorway(t *testing.T, mode Mode, budget int) (*Backend, *target) {
 	t.Helper()
 	o := watching(t, mode, budget, "erthost")

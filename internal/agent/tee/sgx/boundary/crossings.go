@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 )
 
-// Crossings tells of single processes and threads how they cross, and which of their calls follow which.
+// Crossings returns the crossings of single processes and threads, and which of their calls follow which.
 type Crossings struct{ backend *Backend }
 
 // Of returns what is known of processes. Gramine counts the crossings of each of its processes. Others must be named by

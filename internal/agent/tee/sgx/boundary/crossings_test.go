@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
-// crossings returns what an answer about a program tells.
+// crossings returns the content of an answer about a program.
 func crossings(t *testing.T, b *Backend, of ...*target) *crossing.Report {
 	t.Helper()
 	var pids []int

@@ -246,7 +246,7 @@ func TestOCALLsOfExitlessAreApart(t *testing.T) {
 	}
 }
 
-// A process that ends before it is looked at has crossings that are known.
+// A process that ends before it is inspected has crossings that are known.
 func TestProcessesThatEndBeforeTheFirstLookAreCounted(t *testing.T) {
 	b := start(t, modeOn, 0)
 	path := loader(t, "-DDEBUG")

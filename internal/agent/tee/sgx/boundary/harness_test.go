@@ -166,8 +166,8 @@ func numbers(t *testing.T, answer string) []float64 {
 	return all
 }
 
-// scrape returns all samples by name and label values, in the form "name{a,b} ". It leaves out the container, pod
-// and namespace of workloads. A histogram has its count, sum and each bucket, as in an exposition.
+// scrape returns all samples by name and label values, in the form "name{a,b} ". It omits the container, pod and namespace
+// of workloads. A histogram has its count, sum and each bucket, as in an exposition.
 func scrape(t *testing.T, b *Backend) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boundarytest compiles the programs that the tests of the enclave boundary watch. It refuses to run
-// them.
+// Package boundarytest compiles the programs that the tests of the enclave boundary watch. It does not run them.
 package boundarytest
 
 import (

@@ -2,8 +2,8 @@
 
 // Package breakpoint counts entries of enclaves and AEXs at ENCLU. There are two doors: the ENCLU of the kernel's vDSO,
 // which runtimes of the in-tree driver use, and those in the code of runtimes that have their own. It sets debug-register
-// breakpoints on them in the threads of watched processes. It refuses to set one in processes that no rule names, in
-// those of Gramine, whose own counters are better, and where it is not certain that the bytes are this instruction.
+// breakpoints on them in the threads of watched processes. It does not set one in processes that no rule names, in those of
+// Gramine, whose own counters are better, and where it is not certain that the bytes are this instruction.
 package breakpoint
 
 import (
@@ -32,7 +32,7 @@ type Options struct {
 	Find Find
 	// Elsewhere reports whether the entries of a process are counted by something else.
 	Elsewhere func(*process.Process) bool
-	// Known are the causes of AEXs that the kernel side tells apart. None means that causes are not counted.
+	// Known are the causes of AEXs that the kernel side distinguishes. None means that causes are not counted.
 	Known count.Causes[bool]
 	Log   *slog.Logger
 }
@@ -356,7 +356,7 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 	}
 	source := b.file.Source(b.source)
 	b.Families.Cross(owner, since, float64(grown.Enters)*weight, source)
-	if b.enclaves && n.Resumes == 0 { // an ENCLU that resumes may be one that was left out
+	if b.enclaves && n.Resumes == 0 { // an ENCLU that resumes may be one that was omitted
 		return
 	}
 	count.AddSince(owner, since, float64(grown.Resumes)*weight, b.Families.Transitions, "aex", source)

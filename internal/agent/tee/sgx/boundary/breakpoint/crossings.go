@@ -17,7 +17,7 @@ func (b *Breakpoints) Crossings(p *process.Process) (*crossing.Counts, *crossing
 	if err != nil || sum == nil {
 		return nil, nil, err
 	}
-	// An ENCLU of a runtime that resumes may be one that was left out, unless one was seen to resume.
+	// An ENCLU of a runtime that resumes may be one that was omitted, unless one was seen to resume.
 	resumes := sum.Resumes > 0 || !b.enclaves
 	split := func(enters, aexs uint64) crossing.Counts {
 		n := crossing.Counts{Enters: enters, Exits: enters, Source: b.source}

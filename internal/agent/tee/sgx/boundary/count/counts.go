@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package count stores the counts of workloads at the enclave boundary, and describes their metric families. It
-// refuses to know how anything was counted: the label source says that.
+// Package count stores the counts of workloads at the enclave boundary, and describes their metric families. It does not
+// depend on how anything was counted: the label source says that.
 package count
 
 import (
@@ -98,7 +98,7 @@ type Causes[T any] [causes]T
 // CauseNames are the values of the label cause.
 var CauseNames = Causes[string]{Other: "other", PageFault: "page_fault", Timer: "timer", Reschedule: "reschedule", Device: "device"}
 
-// Leave adds AEXs by cause. Causes that are not known are left out.
+// Leave adds AEXs by cause. Causes that are not known are omitted.
 func (f *Families) Leave(w *Workload, n Causes[float64], known Causes[bool], source string) {
 	for cause, name := range CauseNames {
 		if known[cause] {

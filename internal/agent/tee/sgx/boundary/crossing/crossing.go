@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crossing has what an answer tells of the crossings of single processes and threads, and which call follows
-// which, with the advice of sgx-perf. It refuses to know how a mechanism counts, and to be a metric: the number of threads
-// and of pairs has no bound.
+// Package crossing has the data of an answer about the crossings of single processes and threads, and which call follows
+// which, with the advice of sgx-perf. It does not depend on how a mechanism counts. The data are not metrics: the number of
+// threads and of pairs has no bound.
 package crossing
 
 import "time"

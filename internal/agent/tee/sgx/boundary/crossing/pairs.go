@@ -62,7 +62,7 @@ type Pair struct {
 // Max is the maximum number of pairs in an answer.
 const Max = 128
 
-// List returns the pairs that were seen most often, with advice, and the number of those that are left out.
+// List returns the pairs that were seen most often, with advice, and the number of those that are omitted.
 func (p Pairs) List() (list []Pair, leftOut int) {
 	of := p.denominators()
 	for key, n := range p {
@@ -82,7 +82,7 @@ func (p Pairs) List() (list []Pair, leftOut int) {
 	return list[:len(list)-leftOut], leftOut
 }
 
-// denominators returns a function that tells of how many calls a pair is a part: the second calls, or the OCALLs in the
+// denominators returns a function for the number of calls of which a pair is a part: the second calls, or the OCALLs in the
 // same ECALL. Above the budget, calls are seen only in windows, so both are counted where the same windows are needed.
 func (p Pairs) denominators() func(PairKey) uint64 {
 	inside, ecalls := map[string]uint64{}, map[string]uint64{}

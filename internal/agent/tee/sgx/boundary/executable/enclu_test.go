@@ -66,7 +66,7 @@ func TestOnlyInstructionsAreFound(t *testing.T) {
 	}
 }
 
-// Bytes behind code that nothing decodes are left out.
+// Bytes behind code that nothing decodes are omitted.
 func TestOccurrencesThatNoDecodingReachesAreLeftOut(t *testing.T) {
 	data := bytes.Repeat([]byte{0x06}, 4096) // no instruction in 64-bit code
 	copy(data[3000:], ENCLU)

@@ -107,7 +107,7 @@ func (p *Program) Names(addresses []uint64) ([]string, error) {
 	return found, err
 }
 
-// symbol reads an entry of a table. It returns false if that is no code of the file.
+// symbol reads an entry of a table. It returns false if that is not code of the file.
 func (p *Program) symbol(entry []byte) (candidate, bool) {
 	section := binary.LittleEndian.Uint16(entry[6:])
 	c := candidate{

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package executable reads untrusted ELF files for x86-64: their functions, their data as it is after loading,
-// and where in a function a probe may be set. It refuses to use more memory than that of a Chunk, to run
-// anything, and to know what a function means.
+// Package executable reads untrusted ELF files for x86-64: their functions, their data as it is after loading, and where in
+// a function a probe may be set. It does not use more memory than a Chunk, run anything or depend on what a function means.
 package executable
 
 import (

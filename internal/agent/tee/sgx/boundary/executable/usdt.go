@@ -74,7 +74,7 @@ func (p *Program) usdtNotes() (base uint64, notes []byte, err error) {
 	return base, notes, nil
 }
 
-// nextUSDT returns the description of the first note, which is empty if it is no USDT probe, and the notes after it.
+// nextUSDT returns the description of the first note, which is empty if it is not a USDT probe, and the notes after it.
 func nextUSDT(notes []byte) (description, rest []byte, ok bool) {
 	const header = 12
 	if len(notes) < header {

@@ -53,7 +53,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A file without notes has no probes, and one that is no note says so.
+// A file without notes has no probes, and one that is not a note says so.
 func TestNoUSDT(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "small")
 	if err := os.WriteFile(path, small(), 0o600); err != nil {

@@ -120,7 +120,7 @@ func (f *file) addSite(r *runtime, where point, s spot) error {
 	return nil
 }
 
-// tellApart tells the kernel side where the workers' code is, as seen from the probed instruction of a site.
+// tellApart writes the location of the workers' code into the kernel side, relative to the probed instruction of a site.
 func (f *file) tellApart(site uint32, offset uint64) error {
 	probed, ok := f.Program.Address(offset, elf.PF_X)
 	if !ok {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package functions counts calls into and out of enclaves by probes on the functions of the untrusted runtimes:
-// Intel SDK, Open Enclave (EGo) and Occlum, and OCALLs of Gramine. In watched processes it also times them. It
-// refuses to set a probe that might break a program, and to use a table of functions that is not in the program's
-// file.
+// Package functions counts calls into and out of enclaves by probes on the functions of the untrusted runtimes: Intel SDK,
+// Open Enclave (EGo) and Occlum, and OCALLs of Gramine. In watched processes it also times them. It does not set a probe
+// that might break a program or use a table of functions that is not in the program's file.
 package functions
 
 import (

@@ -155,7 +155,7 @@ func (r *runtime) isWorker(fn executable.Function) bool {
 // ocallTable reads the addresses of the OCALLs' bridges. It reads the file that contains the table, never the memory of the
 // process. The process chooses the address, and may choose one in a library of the system whose bytes look like a table. So
 // the file must be one that makes ECALLs, as the code beside a table does, and an instruction must begin at each bridge for
-// certain. The other bridges are 0, and the error tells their number.
+// certain. The other bridges are 0, and the error has their number.
 //
 //	struct { size_t count; void *ocall[]; }   as sgx_edger8r writes it
 func ocallTable(p *executable.Program, address uint64) ([]uint64, error) {

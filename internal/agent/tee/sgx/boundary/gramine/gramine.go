@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gramine reads the counters of entries, exits, AEXs and signals that Gramine keeps for each of its
-// threads. It refuses to use counters that contradict each other, and to read memory that is not marked as a
-// thread's control block.
+// Package gramine reads the counters of entries, exits, AEXs and signals that Gramine keeps for each of its threads. It does
+// not use counters that contradict each other or read memory that is not marked as a thread's control block.
 package gramine
 
 import (
@@ -353,7 +352,7 @@ func (g *Counters) Forget(p *process.Process) error {
 	return nil
 }
 
-// Tidy forgets processes that ended before they were looked at. Probes end with their file.
+// Tidy forgets processes that ended before they were inspected. Probes end with their file.
 func (g *Counters) Tidy() error {
 	var tgid uint32
 	var l layout

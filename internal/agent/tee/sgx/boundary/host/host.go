@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host reads what the mechanisms at the enclave boundary need of processes: the program that each runs,
-// its files as the process sees them, and the name of its workload. It refuses to parse what package hostfs
-// parses, and to know what an enclave is.
+// Package host reads what the mechanisms at the enclave boundary need of processes: the program that each runs, its files as
+// the process sees them, and the name of its workload. It does not parse files that package hostfs parses, and does not
+// depend on enclaves.
 package host
 
 import (

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interrupts tells why threads leave enclaves asynchronously. Its programs run at page faults and interrupts, and
-// recognise by the saved registers that an enclave was hit. It counts them by process, and the breakpoints on ENCLU take
-// from it the cause of each AEX that they count. It refuses to count crossings, and it is attached only while a process
-// has an enclave or the libraries of a runtime.
+// Package interrupts counts the reasons why threads leave enclaves asynchronously. Its programs run at page faults and
+// interrupts, and recognise by the saved registers that an enclave was hit. It counts them by process, and the breakpoints
+// on ENCLU take from it the cause of each AEX that they count. It does not count crossings, and it is attached only while a
+// process has an enclave or the libraries of a runtime.
 package interrupts
 
 import (
@@ -24,7 +24,7 @@ import (
 // source is the value of the label source.
 const source = "interrupts"
 
-// tick is the unit in which the kernel side tells a process from an earlier one with its ID.
+// tick is the unit in which the kernel side distinguishes a process from an earlier one with its ID.
 const tick = 10 * time.Millisecond
 
 // Options configure Interrupts.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process keeps the processes that are watched at the enclave boundary, with the program that each runs,
-// its workload and its files. It refuses to know how a mechanism counts.
+// Package process keeps the processes that are watched at the enclave boundary, with the program that each runs, its
+// workload and its files. It does not depend on how a mechanism counts.
 package process
 
 import (
@@ -39,7 +39,7 @@ type Process struct {
 	Ended    bool // its counts are final
 	Since    time.Time
 	Files    map[*window.File]bool // files with probes
-	Unopened bool                  // not all its files were looked at
+	Unopened bool                  // not all its files were inspected
 
 	program host.Program
 	owner   tenant.Tenant
@@ -87,10 +87,10 @@ func (t *Table) Workloads() *count.Registry { return t.groups.Registry }
 // Len returns the number of processes.
 func (t *Table) Len() int { return t.groups.Len() }
 
-// Known returns a process that has been looked at, or nil.
+// Known returns a process that has been inspected, or nil.
 func (t *Table) Known(tgid uint32) *Process { return t.groups.Get(tgid) }
 
-// All returns the processes that have been looked at.
+// All returns the processes that have been inspected.
 func (t *Table) All() iter.Seq[*Process] { return t.groups.All() }
 
 // Other returns the workload of processes that ended before the first look.

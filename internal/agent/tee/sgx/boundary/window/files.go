@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package window decides when the probes of a file are attached, so that all of them together stay within a
-// budget. They are always attached, or in random windows of a duty cycle if counting every call costs too much.
-// It identifies the files, records the cost of their probes, and estimates the error of the counts. It refuses to
-// know what a probe counts.
+// Package window decides when the probes of a file are attached, so that all of them together stay within a budget. They are
+// always attached, or in random windows of a duty cycle if counting every call costs too much. It identifies the files,
+// records the cost of their probes, and estimates the error of the counts. It does not depend on the events of a probe.
 package window
 
 import (
