@@ -36,7 +36,7 @@ type Lint struct {
 	Warnings []string  `json:"warnings"` // what was skipped
 }
 
-// LintFiles checks manifests by the rules that need nothing else, and facts about a machine if there are some. It leaves out
+// LintFiles checks manifests by the rules that need nothing else, and facts about a machine if there are some. It omits
 // problems below a severity. A file that cannot be read is an error, and the others are still checked.
 func LintFiles(names []string, files Files, least analysis.Severity) (*Lint, error) {
 	var unread []error

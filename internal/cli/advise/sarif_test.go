@@ -84,7 +84,7 @@ func TestSARIFIsValid(t *testing.T) {
 	if !levels["note"] || !levels["error"] {
 		t.Errorf("only the levels %v", levels)
 	}
-	// What is no SARIF is refused, so the test can fail.
+	// What is not a SARIF is refused, so the test can fail.
 	for _, wrong := range []string{
 		`{"version": "2.1.0"}`, `{"$schema": "https://x", "version": "2.0.0", "runs": []}`,
 		`{"$schema": "https://x", "version": "2.1.0", "runs": [{"tool": {"driver": {"name": "x", "rules": []}}, "results": null}]}`,

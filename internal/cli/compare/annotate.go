@@ -30,7 +30,7 @@ func (r *Report) Annotate(w io.Writer, system string) error {
 	return nil
 }
 
-// codeQuality writes what https://docs.gitlab.com/ci/testing/code_quality/ describes. It asks for a file and a line; the run
+// codeQuality writes what https://docs.gitlab.com/ci/testing/code_quality/ describes. It requests a file and a line; the run
 // file is the only one that is known.
 func (r *Report) codeQuality(w io.Writer) error {
 	type lines struct {

@@ -33,8 +33,8 @@ func (r *Report) benchmarks(w io.Writer) error {
 	return nil
 }
 
-// lines returns the values of each repetition of a group. Rows with fewer values than repetitions are left out, because
-// their values belong to no known repetition.
+// lines returns the values of each repetition of a group. Rows with fewer values than repetitions are omitted, because their
+// values belong to no known repetition.
 func lines(t *compare.Table, j int) [][]Value {
 	all := make([][]Value, t.Groups[j].Repetitions)
 	for _, row := range t.Rows {

@@ -183,7 +183,7 @@ func forest(b *strings.Builder, t *compare.Table, j int) {
 	b.WriteString("</svg>\n")
 }
 
-// stacked draws the shares of both groups as bars. Shares below zero are left out; the table has them.
+// stacked draws the shares of both groups as bars. Shares below zero are omitted; the table has them.
 func stacked(b *strings.Builder, blame compare.Blame, v compare.View) {
 	shares := append(append([]compare.Share{}, v.Shares...), v.Rest)
 	height := float64(2*rowsOf + 24 + 18*((len(shares)+2)/3))

@@ -233,7 +233,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// Every format is written of a comparison with a name that is no good anywhere.
+// Every format is written of a comparison with a name that is not a good anywhere.
 func TestFormats(t *testing.T) {
 	const evil = "=1</td><script>alert(1)</script>|`\x1b[31m"
 	spec := tls(5, map[string]float64{evil: 0.5, "read": 0.5})

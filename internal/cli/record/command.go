@@ -29,7 +29,7 @@ const (
 // stopLimit is the time that a command has to end after it was interrupted. Then it is killed.
 const stopLimit = 10 * time.Second
 
-// stops tells of the signals that end a recording.
+// stops receives the signals that end a recording.
 type stops struct {
 	signals chan os.Signal
 	first   chan struct{} // closed at the first signal

@@ -122,7 +122,7 @@ func (c *counting) fold() {
 // inherits reports whether a process that started then may have the counters of one that was counted before. A parent that
 // has ended leaves no trace, so that nothing is known of any later process.
 func (c *counting) inherits(started time.Duration) bool {
-	const tick = 10 * time.Millisecond // the kernel tells a start in these, rounded down
+	const tick = 10 * time.Millisecond // the unit of a start in the kernel, rounded down
 	return c.command != nil && started+tick > c.launched || c.began > 0 && started+tick > c.began
 }
 
@@ -151,7 +151,8 @@ func (c *counting) serve(pid int, started time.Duration, workload string, thread
 	c.threads += len(threads)
 }
 
-// served tells that a search for servers, which began then, is over. Those that started later may have inherited counters.
+// served records that a search for servers, which began then, has ended. Those that started later may have inherited
+// counters.
 func (c *counting) served(began time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

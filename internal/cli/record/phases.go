@@ -110,7 +110,7 @@ func (r *recording) tick(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// warn tells while it is recorded what makes a repetition unsteady, each reason once. The notes at its end have the final
+// warn prints, during the recording, what makes a repetition unsteady, each reason once. The notes at its end have the final
 // figures.
 func (r *recording) warn(all []condition.Warning) {
 	for _, w := range all {

@@ -17,8 +17,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// progress tells on the standard error what the recording does: a line that changes if this is a terminal, otherwise a
-// line for each repetition.
+// progress writes the state of the recording to standard error: a line that changes if this is a terminal, otherwise a line
+// for each repetition.
 type progress struct {
 	mu     sync.Mutex
 	out    io.Writer

@@ -49,7 +49,7 @@ type Options struct {
 	Interval      time.Duration // between two samples
 	SteadyAfter   time.Duration // 0 to find it
 	Counters      bool          // count events of the processor
-	IgnoreFailure bool          // go on when the command fails
+	IgnoreFailure bool          // continue when the command fails
 
 	// Profile begins to take samples of the command and of the watched servers. It is nil if no profile is wanted.
 	Profile func(ctx context.Context) (Sampling, error)

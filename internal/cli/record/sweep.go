@@ -71,7 +71,7 @@ type Sweep struct {
 	Seed     int64         // of the random order; 0 takes one from the clock
 }
 
-// plan is what a sweep does. It is kept in the directory, so that an interrupted one goes on in the same order.
+// plan is what a sweep does. It is kept in the directory, so that an interrupted one continues in the same order.
 type plan struct {
 	Command  []string          `json:"command"`
 	Setup    string            `json:"setup,omitempty"`

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	maxTree     = 4096      // processes of the command that are looked at
+	maxTree     = 4096      // processes of the command that are inspected
 	maxChosen   = 256       // workloads that are recorded
 	maxChildren = 256 << 10 // bytes of a list of children
 	maxComm     = 15        // bytes of a process's name in the kernel

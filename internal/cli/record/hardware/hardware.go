@@ -76,7 +76,7 @@ func OnExec(pairs [][]Event) (*Set, error) {
 	return s, s.add(pairs, 0, unix.PerfBitDisabled|unix.PerfBitEnableOnExec)
 }
 
-// Threads opens counters of threads that run. One that has ended is left out.
+// Threads opens counters of threads that run. One that has ended is omitted.
 func Threads(pairs [][]Event, tids []int) (*Set, error) {
 	s := &Set{}
 	for _, tid := range tids {
@@ -140,7 +140,7 @@ func (s *Set) pair(pair []Event, mode string, tid int, bits uint64) error {
 	return nil
 }
 
-// explain tells why no counter could be opened.
+// explain returns the reason why no counter could be opened.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV):
