@@ -34,8 +34,8 @@ func Save(name string, r *Run) error {
 	return nil
 }
 
-// Write writes a whole run. [Read] returns the same, without Damaged. Values that are infinite are left out. The error
-// says what a reader would refuse.
+// Write writes a whole run. [Read] returns the same, without Damaged. Values that are infinite are omitted. The error says
+// what a reader would refuse.
 func Write(out io.Writer, r *Run) error {
 	if err := r.check(); err != nil {
 		return err

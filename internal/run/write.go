@@ -80,8 +80,8 @@ type Value struct {
 	Value  float64
 }
 
-// Sample appends the values of all series at a time. A series that is not among them has no value at this time. Values
-// that are not a number are left out. A series beyond MaxSeries is left out, and dropped is their number.
+// Sample appends the values of all series at a time. A series that is not among them has no value at this time. Values that
+// are not a number are omitted. A series beyond MaxSeries is omitted, and dropped is their number.
 func (w *Writer) Sample(at time.Time, values []Value) (dropped int, err error) {
 	w.sample++
 	s := &sample{Time: at.UnixMilli()}

@@ -22,7 +22,7 @@ type HistoryOptions struct {
 	Label string
 	// Order is the label that orders the points; empty for the time at which the runs began.
 	Order string
-	Ratio float64 // changes smaller than this factor are left out
+	Ratio float64 // changes smaller than this factor are omitted
 }
 
 // DefaultRatio is the usual smallest change of a history.

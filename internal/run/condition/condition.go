@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition reads what a machine and a program were like while a run was recorded, compares the conditions of
-// runs, and tells whether they were steady.
+// Package condition reads what a machine and a program were like while a run was recorded, compares the conditions of runs,
+// and reports whether they were steady.
 //
 // A condition that cannot be read is absent. Values of environment variables are kept only if they are in a list of
 // settings of performance, because others may be secrets. All reads of /proc and /sys go through roots that are values.

@@ -115,7 +115,7 @@ func confidential(h Host, p processor) string {
 	return ""
 }
 
-// hypervisor names the virtual machine, if the firmware tells.
+// hypervisor names the virtual machine, if the firmware has its name.
 func hypervisor(h Host) string {
 	if kind := h.value("hypervisor/type"); kind != "" {
 		return kind

@@ -209,7 +209,7 @@ var named = []string{"SCONE_", "SGX_", "GRAMINE_", "OE_", "OCCLUM_", "MALLOC_", 
 // isSet is the value of a variable whose own value is not kept.
 const isSet = "set (the value is not recorded)"
 
-// maxVariables bounds the variables that are looked at.
+// maxVariables bounds the variables that are inspected.
 const maxVariables = 10_000
 
 // environment adds the settings among the variables. If a name occurs twice, the first counts, as for getenv(3).

@@ -9,7 +9,7 @@ import (
 )
 
 // pgbench reads the results of pgbench (src/bin/pgbench/pgbench.c, printResults). Figures of single scripts and statements
-// are left out.
+// are omitted.
 func pgbench(lines []string) section {
 	s := section{tool: pgbenchTool}
 	for _, line := range lines {

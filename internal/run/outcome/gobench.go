@@ -18,8 +18,8 @@ type goLine struct {
 	fields    []string
 }
 
-// goSections reads the format of Go benchmarks (https://go.dev/design/14313-benchmark-format). The lines may be anywhere in an
-// output. The number of processors is left out of the names if it is the same in all of them.
+// goSections reads the format of Go benchmarks (https://go.dev/design/14313-benchmark-format). The lines may be anywhere in
+// an output. The number of processors is omitted of the names if it is the same in all of them.
 func goSections(all []string) []section {
 	var found []goLine
 	better := map[string]Direction{}

@@ -125,7 +125,7 @@ type googleRun struct {
 	Message       string `json:"error_message"`
 }
 
-// googleOwn are the numbers of a run that are no counters of its author.
+// googleOwn are the numbers of a run that are not counters of its author.
 var googleOwn = []string{
 	"family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations", "real_time", "cpu_time",
 	"items_per_second", "bytes_per_second", "cv", "rms",
@@ -152,7 +152,7 @@ func googleJSON(data []byte) []section {
 			runs = append(runs, googleSection(run, run.Name, data))
 		case run.AggregateName == "median":
 			s := googleSection(run, run.RunName, data)
-			// Its iterations are repetitions, so they are left out.
+			// Its iterations are repetitions, so they are omitted.
 			s.outcomes = slices.DeleteFunc(s.outcomes, func(o Outcome) bool { return o.Unit == Operations })
 			for i := range s.outcomes {
 				s.outcomes[i].note(fmt.Sprintf("median of %d", int64(numbers(data)["repetitions"])))

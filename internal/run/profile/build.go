@@ -208,7 +208,7 @@ func (b *Builder) Note(s string) {
 	b.p.Notes = append(b.p.Notes, text.Short(text.Label(s), maxNote))
 }
 
-// Profile returns what was added. Samples whose values are all zero are left out.
+// Profile returns what was added. Samples whose values are all zero are omitted.
 func (b *Builder) Profile() *Profile {
 	p := b.p
 	p.Samples = slices.DeleteFunc(p.Samples, func(s Sample) bool {

@@ -78,7 +78,7 @@ const (
 	Reason   = "reason"   // why a thread that was off CPU waited
 )
 
-// Libraries that are no files, of frames that stand for what is no function.
+// Libraries that are not files, of frames that stand for what is not a function.
 const (
 	EnclaveLibrary = "[enclave]"      // code in an enclave, which nobody outside can name
 	CallLibrary    = "[system calls]" // a system call

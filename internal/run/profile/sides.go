@@ -13,8 +13,9 @@ const (
 	AfterValue  = 1
 )
 
-// Join puts two profiles on top of each other. Each side adds up to 10^9, so that values are shares of their side in billionths,
-// rounded so that nothing is lost. Labels are left out. Notes say of which side they are. A side whose values are all 0 is an error.
+// Join puts two profiles on top of each other. Each side adds up to 10^9, so that values are shares of their side in
+// billionths, rounded so that nothing is lost. Labels are omitted. Notes say of which side they are. A side whose values are
+// all 0 is an error.
 func Join(before, after *Profile) (*Profile, error) {
 	b := NewBuilder("difference", []ValueType{{"before", "billionths"}, {"after", "billionths"}, {"both", "billionths"}}, DefaultLimits())
 	for side, p := range []*Profile{before, after} {

@@ -16,8 +16,8 @@ import (
 // maxCompressed is the limit of names that a file of callgrind abbreviates by numbers.
 const maxCompressed = 1 << 20
 
-// callgrind reads the format of callgrind, https://valgrind.org/docs/manual/cl-format.html: what each function costs itself, by
-// events such as instructions. It has no stacks, but calls with their inclusive costs, which are left out: a part of a
+// callgrind reads the format of callgrind, https://valgrind.org/docs/manual/cl-format.html: what each function costs itself,
+// by events such as instructions. It has no stacks, but calls with their inclusive costs, which are omitted: a part of a
 // function's inclusive cost cannot be told by its callers' callers. So a sample has one frame.
 type callgrind struct {
 	limits    profile.Limits

@@ -19,8 +19,8 @@ import (
 	"github.com/teescope/teescope/internal/run/profile/read/perfdata"
 )
 
-// recording makes a profile of a recording of perf. Addresses get their names at the end, when all build IDs are known; until
-// then a frame has the number of its location in place of a line.
+// recording makes a profile of a recording of perf. Addresses get their names at the end, when all build IDs are known;
+// until then a frame has the number of its location instead of a line.
 type recording struct {
 	options   Options
 	limits    profile.Limits

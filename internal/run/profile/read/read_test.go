@@ -127,7 +127,7 @@ func TestPprof(t *testing.T) {
 	}
 }
 
-// TestUnknownFiles: the message of each file that is no profile says what to do.
+// TestUnknownFiles: the message of each file that is not a profile says what to do.
 func TestUnknownFiles(t *testing.T) {
 	recording, err := os.ReadFile("testdata/shapes-flat.txt")
 	if err != nil {
@@ -227,8 +227,8 @@ func (s *stacks) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestLargeFileInLittleMemory reads 100 MB, in which stacks repeat as in a recording. The heap is looked at after each
-// MiB, with what the collector has not freed yet.
+// TestLargeFileInLittleMemory reads 100 MB, in which stacks repeat as in a recording. The heap is inspected after each MiB,
+// with what the collector has not freed yet.
 func TestLargeFileInLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 100 MB")

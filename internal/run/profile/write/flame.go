@@ -20,7 +20,7 @@ const (
 	width    = 1200.0 // of the graph, in CSS pixels
 	row      = 17     // height of a frame
 	top      = 44     // space for the title
-	mostBars = 20000  // frames that are drawn; the narrowest are left out
+	mostBars = 20000  // frames that are drawn; the narrowest are omitted
 	colours  = 6      // of libraries
 )
 
@@ -185,7 +185,7 @@ func graph(w io.Writer, p *profile.Profile, of look, title, css string) error {
 	return err
 }
 
-// caption says what the graph shows and what it leaves out.
+// caption says what the graph shows and what it omits.
 func caption(p *profile.Profile, least int64) string {
 	total, unresolved := p.Total(), int64(0)
 	for i := range p.Samples {

@@ -297,7 +297,7 @@ func TestFlameGraph(t *testing.T) {
 	if root != total {
 		t.Errorf("the lowest row is %d of %d", root, total)
 	}
-	// A million narrow frames: the narrowest are left out, and the caption says so.
+	// A million narrow frames: the narrowest are omitted, and the caption says so.
 	wide := profile.NewBuilder("test", []profile.ValueType{{Type: "samples", Unit: "count"}}, profile.DefaultLimits())
 	for i := range 5000 {
 		var stack []uint32

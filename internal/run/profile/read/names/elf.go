@@ -16,7 +16,7 @@ import (
 const (
 	maxSymbolBytes = 128 << 20 // of a table of symbols
 	maxNameBytes   = 512 << 20 // of its names
-	// behind is how many symbols before an address are looked at: one can be within another.
+	// behind is how many symbols before an address are inspected: one can be within another.
 	behind = 64
 )
 

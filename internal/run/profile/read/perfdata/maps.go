@@ -21,7 +21,7 @@ func (m *maps) find(address uint64) *Mapping {
 	return m.list[at]
 }
 
-// add puts a mapping in place of what it covers. It returns how many more there are.
+// add puts a mapping instead of what it covers. It returns how many more there are.
 func (m *maps) add(one *Mapping) int {
 	before := len(m.list)
 	from, _ := slices.BinarySearchFunc(m.list, one.Start, func(m *Mapping, a uint64) int { return cmp.Compare(m.End, a+1) })

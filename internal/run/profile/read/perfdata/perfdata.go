@@ -207,8 +207,8 @@ func part(b []byte, s section) []byte {
 	return b[s.at : s.at+s.size]
 }
 
-// attrs reads the events. Each is an attr with the size that it states, and the section of its IDs; as in perf, their
-// number is that of entries of the size in the header, which in Gramine's files leaves out the section.
+// attrs reads the events. Each is an attr with the size that it states, and the section of its IDs; as in perf, their number
+// is that of entries of the size in the header, which in Gramine's files omits the section.
 func (r *reader) attrs(head []byte, s section, each uint64) error {
 	const ids = 16
 	if each < 64 || s.size/each > maxEvents || s.size < each || s.at > uint64(len(head)) {
