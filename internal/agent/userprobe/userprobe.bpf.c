@@ -3,8 +3,7 @@
 
 /*
  * The user's own probes. Each program here is a template: it is loaded once for each probe, with constants that select
- * the data that it reads and counts. The verifier removes what a probe does not need. No code is made from the user's
- * text.
+ * the data to read and count. The verifier removes code that a probe does not need. No code is made from the user's text.
  */
 #include "userprobe.h"
 #include "group.h"

@@ -157,7 +157,8 @@ static __always_inline struct cpu_state *calling_state(struct pt_regs *regs)
 	return state;
 }
 
-/* SYSCALL, which 64-bit code uses, saves the return address in RCX. Otherwise the thread's status shows how it entered the kernel. */
+/* SYSCALL, which 64-bit code uses, saves the return address in RCX. Otherwise the thread's status shows how it
+ * entered the kernel. */
 static __always_inline bool is_compat(struct pt_regs *regs)
 {
 	if (regs->cx == regs->ip)
@@ -209,7 +210,8 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret)
 	return 0;
 }
 
-/* Runs in the parent, before the child first runs. So every process has its slot from its first event. A reused process ID never counts into the old slot. */
+/* Runs in the parent, before the child first runs. So every process has its slot from its first event. A reused
+ * process ID never counts into the old slot. */
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child)
 {
 	u32 tgid = child->tgid, slot;
