@@ -202,7 +202,7 @@ LONGEST := ./internal/server/prom ./test/cases
 # The packages that link no eBPF: their tests need neither root nor a kernel of a certain kind.
 # OMIT has the ends of the names of packages to leave out, such as /test/cases.
 OMIT ?=
-# $(call unit_pkgs,CONDITION) lists them. In the condition, $$exec tells whether the tests of a package run programs.
+# $(call unit_pkgs,CONDITION) lists them. In the condition, $$exec is set if the tests of a package run programs.
 unit_pkgs = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{$$exec := false}}{{range .TestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{if and (not $$ebpf) ($(1))}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v $(patsubst %,-e '%$$',$(OMIT))))
 
 .PHONY: check check-unit check-exec unit fresh

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testbed builds and boots a virtual SGX machine. It uses the unmodified driver of a stock kernel, and a
-// module emulates the EPC and the SGX instructions. It is for tests and demonstrations only, and refuses to be
-// more: nothing in it is secret, and its timing is not realistic.
+// module emulates the EPC and the SGX instructions. It is for tests and demonstrations only:
+// nothing in it is secret, and its timing is not realistic.
 package main
 
 import (

@@ -2,7 +2,7 @@
 
 // Command probecost writes the table of the cost of each eBPF program (docs/dev/probe-cost.md): the number of
 // instructions in its object, and nanoseconds per event. The nanoseconds are of one machine at one time. The command
-// refuses to judge: CI compares the instructions, and the nanoseconds are a note.
+// does not judge: CI compares the instructions, and the nanoseconds are a note.
 //
 //	probecost FILE                      count the instructions and keep the nanoseconds
 //	probecost -measure teescope FILE    also measure the nanoseconds (root; nothing else should run)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package advise turns what is known of a program in Gramine into ranked advice: its manifest, its SGX stats, its log, the
+// Package advise turns data about a program in Gramine into ranked advice: its manifest, its SGX stats, its log, the
 // machine, and the findings of an analysis. It evaluates rules. It does not depend on a rule, and reads no file.
 package advise
 

@@ -193,7 +193,7 @@ func TestPackagesSayWhatTheyAre(t *testing.T) {
 	}
 	for key, pkg := range seen {
 		if !documented[key] {
-			t.Errorf("%s has no package comment that says what it is and what it refuses to be", pkg)
+			t.Errorf("%s has no package comment that says what it is and what it does not do", pkg)
 		}
 	}
 }

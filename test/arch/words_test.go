@@ -55,7 +55,18 @@ var notPlain = map[string]string{
 	`miss the alert`:                           "do not get the alert",
 	`has its share of the places`:              "has reached its quota",
 	`what there was too much of`:               "the limit that was reached",
-	`(exits of a run|of an enclave) tells?`:    "this needs ...",
+	`(exits of a run|of an enclave) tell`:      "this needs ...",
+
+	`tells`:                                       "shows, reports, distinguishes",
+	`(says|is said|say) nothing (of|about)`:       "does not show, does not apply to, is silent about",
+	`(tell|told) (them |it |these )?apart`:        "distinguish, separate",
+	`cannot be told`:                              "is not known, cannot be distinguished",
+	`refuses to (know|judge|guess|hold|be)`:       "does not depend on, does not ...",
+	`(is|are|was|were) looked at`:                 "inspected",
+	`(hold|held|holds|contains|covers) the truth`: "contains the true value",
+	`what is known (of|about)`:                    "the state of, the known ...",
+
+	`(it|this|that|which|what|they) (is|are) no ([a-kn-z]\w*|l[a-np-z]\w*|m[a-np-z]\w*)`: "is not a ..., are not ...",
 }
 
 // anyNotPlain finds each of them in one pass.

@@ -254,7 +254,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// TestRecordingsHeldOut scores the others, and says nothing about single ones: who knew would fit rules to them. A single false finding,
+// TestRecordingsHeldOut scores the others, and does not report single ones, because rules must not be fitted to them. A single false finding,
 // cause that is not found, or wrong limit is an error, and so is an unknown limit of half of them. See recorded/README.md for what this shows.
 func TestRecordingsHeldOut(t *testing.T) {
 	if os.Getenv(heldOutKey) == "" {

@@ -185,7 +185,7 @@ func TestProbesAboveTheBudgetAreDetached(t *testing.T) {
 		return nil
 	})
 	if reason := s.detached("parents"); !strings.Contains(reason, "more than half of overhead.budget") || s.families["teescope_user_parents_total"] != nil {
-		t.Errorf("the metric goes on, or this is no reason: %s", reason)
+		t.Errorf("the metric goes on, or this is not a reason: %s", reason)
 	}
 	if s.sum("teescope_probe_attached", "probe", "user/work") != 1 {
 		t.Error("a probe without events was detached too")

@@ -123,7 +123,7 @@ func compared(t *testing.T, binary, dir string) {
 	text, status := compare("few", "many", "--fail-on", gate)
 	t.Logf("%s", text)
 	if status != 3 {
-		t.Errorf("status %d: two and six OCALLs are not told apart", status)
+		t.Errorf("status %d: two and six OCALLs are not distinguished", status)
 	}
 	if text, status := compare("many", "again", "--fail-on", gate); status != 0 {
 		t.Errorf("status %d: the same has changed:\n%s", status, text)

@@ -140,7 +140,7 @@ func check(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	probes := families["teescope_probe_attached"]
 	if probes == nil {
-		t.Fatal("the exposition says nothing about probes")
+		t.Fatal("the exposition has no metrics of probes")
 	}
 	for _, m := range probes.Metric {
 		labels := map[string]string{}

@@ -117,7 +117,7 @@ type Value struct {
 	Key     string // as the manifest spells it
 	Line    int    // 0 if it is not set
 	Set     bool
-	Unknown string // why the value cannot be told although it is set: a template mark that is not rendered
+	Unknown string // why the value is not known although it is set: a template mark that is not rendered
 	Assumed string // what was assumed to render it
 	Kind    Kind
 	Text    string // of a string its content, of other scalars how they are written

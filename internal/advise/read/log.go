@@ -10,7 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
-// maxProcesses bounds the processes of a log that are told apart.
+// maxProcesses bounds the processes of a log that are distinguished.
 const maxProcesses = 4096
 
 // Seen is a kind of line in a log.

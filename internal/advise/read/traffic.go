@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
-// maxPlaces bounds the files, sockets and unfinished calls of a trace that are told apart.
+// maxPlaces bounds the files, sockets and unfinished calls of a trace that are distinguished.
 const maxPlaces = 1 << 16
 
 // Moved are calls that moved data, and the bytes that they moved.
@@ -98,21 +98,21 @@ func ParseTraffic(data []byte) (Traffic, error) {
 	t := trace{Traffic: Traffic{files: make(map[string]Moved)}, unfinished: make(map[string]string), sockets: make(map[string]end), named: make(map[string]bool)}
 	for n, line := range lines(string(data)) {
 		if found := movingCall().FindStringSubmatch(line); found != nil {
-			thread, place := cmp.Or(found[1], found[2]), found[4]
+			thread, target := cmp.Or(found[1], found[2]), found[4]
 			if strings.HasSuffix(line, "<unfinished ...>") {
 				if len(t.unfinished) < maxPlaces {
-					t.unfinished[thread] = place
+					t.unfinished[thread] = target
 				}
 				continue
 			}
-			t.moved(place, line, n)
+			t.moved(target, line, n)
 			continue
 		}
 		if found := movingEnd().FindStringSubmatch(line); found != nil {
 			thread := cmp.Or(found[1], found[2])
-			if place, known := t.unfinished[thread]; known {
+			if target, known := t.unfinished[thread]; known {
 				delete(t.unfinished, thread)
-				t.moved(place, line, n)
+				t.moved(target, line, n)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func ParseTraffic(data []byte) (Traffic, error) {
 }
 
 // moved takes the end of a call.
-func (t *trace) moved(place, line string, n int) {
+func (t *trace) moved(target, line string, n int) {
 	found := bytesMoved().FindStringSubmatch(line)
 	if found == nil {
 		return
@@ -138,7 +138,7 @@ func (t *trace) moved(place, line string, n int) {
 		return
 	}
 	t.All.add(bytes, n)
-	socket := unixSocket().FindStringSubmatch(place)
+	socket := unixSocket().FindStringSubmatch(target)
 	switch {
 	case socket != nil:
 		inode := socket[1]
@@ -152,12 +152,12 @@ func (t *trace) moved(place, line string, n int) {
 		if socket[3] == "@" && strings.HasPrefix(socket[4], gramineSocket) {
 			t.named[inode] = true
 		}
-	case strings.HasPrefix(place, "/"):
-		m, known := t.files[place]
+	case strings.HasPrefix(target, "/"):
+		m, known := t.files[target]
 		if !known && len(t.files) == maxPlaces {
 			return
 		}
 		m.add(bytes, n)
-		t.files[place] = m
+		t.files[target] = m
 	}
 }

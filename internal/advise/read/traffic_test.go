@@ -78,7 +78,7 @@ func TestTrafficLines(t *testing.T) {
 	}
 }
 
-// What is told apart is bounded, and the sums stay right.
+// The number of distinguished files is bounded, and the sums stay right.
 func TestTrafficIsBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range maxPlaces + 100 {

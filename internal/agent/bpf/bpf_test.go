@@ -221,7 +221,7 @@ func TestPassAndCallRunOnce(t *testing.T) {
 		t.Errorf("a pass over the tasks counted %d", c[0]-9)
 	}
 	if err := o.Pass("typed"); err == nil {
-		t.Error("Pass with a program that is no iterator has no error")
+		t.Error("Pass with a program that is not an iterator has no error")
 	}
 }
 

@@ -27,11 +27,11 @@ const maxAnswered = 1 << 20
 const maxReason = 400
 
 const (
-	// rest is how often the time of an answer passes before the next one begins, so that clients take at most a twentieth of a
+	// pauseFactor is how often the time of an answer passes before the next one begins, so that clients take at most a twentieth of a
 	// processor.
-	rest = 20
-	// maxRest bounds that time. Processes that answer slowly make an answer take long without using the processor.
-	maxRest = time.Minute
+	pauseFactor = 20
+	// maxPause bounds that time. Processes that answer slowly make an answer take long without using the processor.
+	maxPause = time.Minute
 	// patience is how long a request waits for its turn.
 	patience = 5 * time.Second
 )
@@ -99,7 +99,7 @@ func (s *Server) begin(ctx context.Context) (end func(), ok bool) {
 }
 
 // pause returns the time between an answer that took so long and the next one.
-func pause(took time.Duration) time.Duration { return min(rest*took, maxRest) }
+func pause(took time.Duration) time.Duration { return min(pauseFactor*took, maxPause) }
 
 // sleep waits, and reports whether the context has not ended before.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -91,10 +91,10 @@ func TestServePauses(t *testing.T) {
 	const took = time.Millisecond
 	time.Sleep(took)
 	end()
-	if next := <-s.turn; next.Sub(began) < rest*took {
+	if next := <-s.turn; next.Sub(began) < pauseFactor*took {
 		t.Errorf("the next one begins %s after the first", next.Sub(began))
 	}
-	if p := pause(time.Hour); p != maxRest {
+	if p := pause(time.Hour); p != maxPause {
 		t.Errorf("after a program whose processes hardly answer, nobody is answered for %s", p)
 	}
 	later := time.Now().Add(time.Hour)

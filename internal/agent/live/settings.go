@@ -99,8 +99,8 @@ func (s *Settings) parse(file manifestFile) (map[string]string, error) {
 	if now.Before(s.next) {
 		return nil, fmt.Errorf("%s: %w", file.name, ErrPace)
 	}
-	if rested := now.Add(-burst); s.next.Before(rested) {
-		s.next = rested
+	if earliest := now.Add(-burst); s.next.Before(earliest) {
+		s.next = earliest
 	}
 	s.next = s.next.Add(time.Duration(len(file.text)) * time.Second / pace)
 	m, err := manifest.Parse(file.text, manifest.Options{Name: file.name})

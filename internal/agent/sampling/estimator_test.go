@@ -48,9 +48,9 @@ func TestEstimatesAreUnbiasedAndKnowTheirError(t *testing.T) {
 		}
 		// 95 % less what chance explains in this number of runs.
 		if share := float64(held) / runs; share < 0.95-2*math.Sqrt(0.95*0.05/runs) {
-			t.Errorf("%s: the interval held the truth in %.1f%% of runs", name, 100*share)
+			t.Errorf("%s: the interval contained the true value in %.1f%% of runs", name, 100*share)
 		}
-		t.Logf("%s: wrong by %.2f%% +- %.2f%% on average, held the truth in %.1f%% of %d runs",
+		t.Logf("%s: wrong by %.2f%% +- %.2f%% on average, contained the true value in %.1f%% of %d runs",
 			name, 100*(mean-1), 196*standardError, 100*float64(held)/runs, runs)
 	}
 }
@@ -90,13 +90,13 @@ func TestEstimatesAreRightForProgramsThatTheProcessorLimits(t *testing.T) {
 		}
 		mean := sum / runs
 		standardError := math.Sqrt((squares/runs - mean*mean) / runs)
-		t.Logf("%s: wrong by %+.2f%% +- %.2f%% on average, one by %.2f%%, held the truth in %.1f%% of %d runs", name, 100*(mean-1),
+		t.Logf("%s: wrong by %+.2f%% +- %.2f%% on average, one by %.2f%%, contained the true value in %.1f%% of %d runs", name, 100*(mean-1),
 			196*standardError, 100*standardError*math.Sqrt(runs), 100*float64(held)/runs, runs)
 		if math.Abs(mean-1) > 3*standardError+0.01+w.low {
 			t.Errorf("%s: wrong by %+.2f%% on average, which chance explains up to %.2f%%", name, 100*(mean-1), 300*standardError)
 		}
 		if share := float64(held) / runs; share < 0.95-w.low-3*math.Sqrt(0.95*0.05/runs) {
-			t.Errorf("%s: the interval held the truth in %.1f%% of runs", name, 100*share)
+			t.Errorf("%s: the interval contained the true value in %.1f%% of runs", name, 100*share)
 		}
 	}
 }

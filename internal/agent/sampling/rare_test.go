@@ -43,11 +43,11 @@ func TestTheIntervalOfRareEventsHolds(t *testing.T) {
 					}
 				}
 				share := float64(held) / (runs * minutes)
-				t.Logf("%.1f groups of %.0f in windows of %.3f: held the truth in %.1f%% of minutes, wrong by %+.1f%%",
+				t.Logf("%.1f groups of %.0f in windows of %.3f: contained the true value in %.1f%% of minutes, wrong by %+.1f%%",
 					seen, size, ratio, 100*share, 100*(got/want-1))
 				// 95 % less what chance explains in this number of minutes.
 				if share < 0.95-3*math.Sqrt(0.95*0.05/(runs*minutes)) {
-					t.Errorf("%.1f groups of %.0f in windows of %.3f: held the truth in %.1f%% of minutes", seen, size, ratio, 100*share)
+					t.Errorf("%.1f groups of %.0f in windows of %.3f: contained the true value in %.1f%% of minutes", seen, size, ratio, 100*share)
 				}
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// sampled is a workload of a simulated machine: its program, and what is known of it.
+// sampled is a workload of a simulated machine: its program, and the known data.
 type sampled struct {
 	Estimator
 	kind              string
@@ -165,7 +165,7 @@ func (o *outcome) check(t *testing.T, kind string) {
 	// The error of the cost of counting is the same in all minutes of a workload.
 	n := max(1, float64(o.minutes)/minutesOfTable)
 	if share := float64(o.held) / float64(o.minutes); share < 0.95-3*math.Sqrt(0.95*0.05/n) {
-		t.Errorf("%s: the interval held the truth in %.1f%% of %d minutes", kind, 100*share, o.minutes)
+		t.Errorf("%s: the interval contained the true value in %.1f%% of %d minutes", kind, 100*share, o.minutes)
 	}
 	// The cost of counting differs between programs, by which the estimate of a loop differs from its calls.
 	ofCosts := costsDiffer * countTakes / callTakes / math.Sqrt(n)

@@ -15,9 +15,9 @@ const (
 	few = 2
 	// rateError is the relative standard error of the rate of all groups, for a group without any event in windows.
 	rateError = 2
-	// minuteKeeps is applied in each cycle to what is known about the last minute.
+	// minuteKeeps is applied in each cycle to the data of the last minute.
 	minuteKeeps = 1 - 1.0/60
-	// historyKeeps is applied in each cycle to what is known about the last ten minutes.
+	// historyKeeps is applied in each cycle to the data of the last ten minutes.
 	historyKeeps = 1 - 1.0/600
 )
 
@@ -69,7 +69,7 @@ func (v *Variance) Include(o *Variance) { v.cycle.add(o.cycle) }
 //     steady load. It is too large, never too small, for a load that changes from cycle to cycle (Wolter, Introduction to
 //     Variance Estimation, on one unit per stratum), so single changes of the level are recognised. Over a minute it is itself an estimate from 60 numbers. For loads in
 //     short bursts these are far from normal, so the result is multiplied by caution.
-//   - A window that contained no event says nothing about how many were missed. So the variance of a few windows with
+//   - A window that contained no event does not show how many were missed. So the variance of a few windows with
 //     events is added, spread over the last minute (Agresti and Coull, The American Statistician 52(2), 1998, add four
 //     observations). As long as no window contained events, the rate of all groups per CPU time is assumed.
 //   - The model error has the same sign in each cycle. So its values, and not their squares, add up over

@@ -50,7 +50,7 @@ func TestAProcessIsLookedAtLessAndLessOften(t *testing.T) {
 	d, now = clocked(r)
 	*now = now.Add(24 * time.Hour)
 	if n := looks(d, now, 60); n != 1 {
-		t.Errorf("a process that has run for a day was looked at %d times in a minute", n)
+		t.Errorf("a process that has run for a day was inspected %d times in a minute", n)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 		found()
 	}
 	if n := found(); n != processes {
-		t.Errorf("%d of %d were looked at in the end", n, processes)
+		t.Errorf("%d of %d were inspected in the end", n, processes)
 	}
 	for tgid := range uint32(maxSeen) {
 		if d.seen[tgid] == nil {

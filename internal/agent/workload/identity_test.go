@@ -55,7 +55,7 @@ func TestIdentify(t *testing.T) {
 		{"a program that calls itself a unit", "session-3.scope", "nginx.service", Identity{Name: "program:nginx.service", Kind: Program}},
 		{"a control character beyond ASCII", "", "a\u009bb", Identity{Name: "a\uFFFDb", Kind: Program}},
 		{"no name", "", "", Identity{Name: "unnamed", Kind: Program}},
-		{"bytes that are no text", "", "a\xff\n\tb", Identity{Name: "a\uFFFD\uFFFD\uFFFDb", Kind: Program}},
+		{"bytes that are not text", "", "a\xff\n\tb", Identity{Name: "a\uFFFD\uFFFD\uFFFDb", Kind: Program}},
 	} {
 		if got := Identify(strings.Fields(tt.cgroup), tt.program); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.what, got, tt.want)

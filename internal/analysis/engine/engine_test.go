@@ -170,7 +170,7 @@ func TestWhatCannotBeAskedIsAProblem(t *testing.T) {
 	}
 }
 
-// TestNothingIsJudgedBlindly: without knowing what was there, or whether the clock was set, nothing is said.
+// TestNothingIsJudgedBlindly: without knowing what was there, or whether the clock was set, there is no finding.
 func TestNothingIsJudgedBlindly(t *testing.T) {
 	steps := strings.ReplaceAll(stepsQuery, "$window", "5m")
 	for name, f := range map[string]*fake{

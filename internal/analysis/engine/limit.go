@@ -23,7 +23,7 @@ const (
 	LimitNetwork  LimitKind = "network"  // segments or connections are lost
 	LimitClients  LimitKind = "clients"  // it waits for clients, or for servers that it asks
 	LimitIdle     LimitKind = "idle"     // it hardly runs, and the reason of its waits is not measured
-	LimitUnknown  LimitKind = "unknown"  // it cannot be told
+	LimitUnknown  LimitKind = "unknown"  // the limit is not known
 )
 
 var limitNames = map[LimitKind]string{

@@ -35,15 +35,15 @@ type Facts struct {
 	Problems []query.Problem
 
 	nodes     map[string]*node
-	pods      map[place]*pod
+	pods      map[podKey]*pod
 	evictions []Eviction
 	requested map[string]float64 // by pod
 	lost      [2]int             // series of machines and pods above the limits
 	partial   bool               // a working set may be missing of which nothing is known
 }
 
-// place identifies a pod: its machine and its name.
-type place struct{ node, name string }
+// podKey identifies a pod: its machine and its name.
+type podKey struct{ node, name string }
 
 // node has the measured data of a machine. A nil figure was not measured.
 type node struct {
@@ -60,7 +60,7 @@ type node struct {
 
 // pod has the measured data of a pod. Its working set and cost follow from that.
 type pod struct {
-	place
+	podKey
 	workloads                               []string
 	resident, loaded, evicted, exits, cores *float64
 	low, high                               float64
@@ -221,7 +221,7 @@ func Gather(ctx context.Context, source query.Source, at time.Time, window time.
 }
 
 func newFacts(at time.Time, window time.Duration) *Facts {
-	return &Facts{At: at, Window: window, nodes: map[string]*node{}, pods: map[place]*pod{}, requested: map[string]float64{}}
+	return &Facts{At: at, Window: window, nodes: map[string]*node{}, pods: map[podKey]*pod{}, requested: map[string]float64{}}
 }
 
 // node returns the machine of a name, a new one if necessary and possible.
@@ -241,7 +241,7 @@ func (f *Facts) node(name string) *node {
 // pod returns the pod of a series, a new one if necessary and possible.
 func (f *Facts) pod(l map[string]string) *pod {
 	n := f.node(l["instance"])
-	at := place{l["instance"], nameOf(l)}
+	at := podKey{l["instance"], nameOf(l)}
 	p := f.pods[at]
 	switch {
 	case n == nil:
@@ -250,7 +250,7 @@ func (f *Facts) pod(l map[string]string) *pod {
 		f.lost[1]++
 		return nil
 	case p == nil:
-		p = &pod{place: at}
+		p = &pod{podKey: at}
 		f.pods[at] = p
 		n.pods = append(n.pods, p)
 	}

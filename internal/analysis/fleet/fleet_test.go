@@ -350,9 +350,9 @@ func TestMostMachines(t *testing.T) {
 	if len(f.nodes) != maxNodes || len(f.Problems) != 1 || !strings.HasPrefix(f.Problems[0].Error, "7 series of further machines") {
 		t.Errorf("%d machines, %v", len(f.nodes), f.Problems)
 	}
-	f.pods = map[place]*pod{}
+	f.pods = map[podKey]*pod{}
 	for i := range MaxPods {
-		f.pods[place{"n1", fmt.Sprint(i)}] = nil
+		f.pods[podKey{"n1", fmt.Sprint(i)}] = nil
 	}
 	if f.pod(map[string]string{"instance": "n1", "workload": "one more"}) != nil || f.lost[1] != 1 {
 		t.Error("one more pod is kept")

@@ -14,18 +14,18 @@ import (
 // maxMoves bounds the moves that are searched for.
 const maxMoves = 1_000
 
-// room is a machine and the EPC that the highest working sets of its enclaves leave.
-type room struct {
+// headroom is a machine and the EPC that the highest working sets of its enclaves leave.
+type headroom struct {
 	name string
 	free float64
 }
 
-// rooms returns the machines of which both is known, in the given order. A negative room is one that lacks.
-func (f *Facts) rooms(names []string) []room {
-	var all []room
+// headrooms returns the machines of which both is known, in the given order. Negative values are missing EPC.
+func (f *Facts) headrooms(names []string) []headroom {
+	var all []headroom
 	for _, name := range names {
 		if n := f.nodes[name]; n.available != nil && n.demand != nil && n.demand.High != nil {
-			all = append(all, room{name, *n.available - *n.demand.High})
+			all = append(all, headroom{name, *n.available - *n.demand.High})
 		}
 	}
 	return all
@@ -34,16 +34,16 @@ func (f *Facts) rooms(names []string) []room {
 // placement says which pods fit on which other machines, and how moves would relieve those whose working sets are larger
 // than their EPC.
 func (f *Facts) placement(names []string, most int, left *LeftOut) Placement {
-	rooms := f.rooms(names)
+	headrooms := f.headrooms(names)
 	var p Placement
-	p.Fits, left.Fits = f.fits(rooms, most)
-	p.Moves, p.Crowded, p.Relieved = f.moves(rooms)
+	p.Fits, left.Fits = f.fits(headrooms, most)
+	p.Moves, p.Crowded, p.Relieved = f.moves(headrooms)
 	p.Moves, left.Moves = first(p.Moves, most)
 	return p
 }
 
 // fits returns a row for each pod with a known working set.
-func (f *Facts) fits(rooms []room, most int) (list []Fit, more int) {
+func (f *Facts) fits(headrooms []headroom, most int) (list []Fit, more int) {
 	var pods []*pod
 	for _, p := range f.pods {
 		if p.working != nil {
@@ -54,12 +54,12 @@ func (f *Facts) fits(rooms []room, most int) (list []Fit, more int) {
 		return cmp.Or(cmp.Compare(b.crowd, a.crowd), cmp.Compare(*b.working.High, *a.working.High), cmp.Compare(a.node, b.node), cmp.Compare(a.name, b.name))
 	})
 	pods, more = first(pods, most)
-	rooms = slices.Clone(rooms)
-	slices.SortStableFunc(rooms, func(a, b room) int { return cmp.Compare(b.free, a.free) })
+	headrooms = slices.Clone(headrooms)
+	slices.SortStableFunc(headrooms, func(a, b headroom) int { return cmp.Compare(b.free, a.free) })
 	list = []Fit{}
 	for _, p := range pods {
 		fit := Fit{Pod: p.name, Node: p.node, WorkingSet: *p.working}
-		for _, r := range rooms {
+		for _, r := range headrooms {
 			if r.free < fit.peak() {
 				break
 			}
@@ -77,20 +77,20 @@ func (f Fit) peak() float64 { return *f.WorkingSet.High }
 
 // moves searches by first fit, beginning with the machine that lacks most. From each it takes the smallest pod that
 // relieves it alone, or else the largest that fits elsewhere.
-func (f *Facts) moves(rooms []room) (moves []Move, crowded, relieved int) {
+func (f *Facts) moves(headrooms []headroom) (moves []Move, crowded, relieved int) {
 	moves = []Move{}
-	var lacking []room
-	for _, r := range rooms {
+	var lacking []headroom
+	for _, r := range headrooms {
 		if r.free < 0 {
 			lacking = append(lacking, r)
 		}
 	}
-	slices.SortStableFunc(lacking, func(a, b room) int { return cmp.Compare(a.free, b.free) })
-	rooms = slices.Clone(rooms)
+	slices.SortStableFunc(lacking, func(a, b headroom) int { return cmp.Compare(a.free, b.free) })
+	headrooms = slices.Clone(headrooms)
 	for _, from := range lacking {
 		pods := f.bySize(from.name)
 		for from.free < 0 && len(pods) > 0 && len(moves) < maxMoves {
-			i, to := choose(pods, -from.free, rooms)
+			i, to := choose(pods, -from.free, headrooms)
 			if to == nil {
 				break
 			}
@@ -116,12 +116,12 @@ func (f *Facts) bySize(machine string) []*pod {
 
 // choose returns the pod to move and the first machine that has room for it, or nil. Pods are sorted by size. It searches for
 // one pod only: the smallest that is enough, if it fits anywhere, or else the largest that does.
-func choose(pods []*pod, lacks float64, rooms []room) (int, *room) {
+func choose(pods []*pod, lacks float64, headrooms []headroom) (int, *headroom) {
 	below := func(bytes float64) int {
 		return sort.Search(len(pods), func(i int) bool { return *pods[i].working.High < bytes })
 	}
 	most := 0.0
-	for _, r := range rooms {
+	for _, r := range headrooms {
 		most = max(most, r.free)
 	}
 	fits := sort.Search(len(pods), func(i int) bool { return *pods[i].working.High <= most })
@@ -129,13 +129,13 @@ func choose(pods []*pod, lacks float64, rooms []room) (int, *room) {
 	if i == len(pods) || *pods[i].working.High == 0 {
 		return 0, nil
 	}
-	return i, firstFit(*pods[i].working.High, rooms)
+	return i, firstFit(*pods[i].working.High, headrooms)
 }
 
-func firstFit(bytes float64, rooms []room) *room {
-	for i := range rooms {
-		if rooms[i].free >= bytes {
-			return &rooms[i]
+func firstFit(bytes float64, headrooms []headroom) *headroom {
+	for i := range headrooms {
+		if headrooms[i].free >= bytes {
+			return &headrooms[i]
 		}
 	}
 	return nil

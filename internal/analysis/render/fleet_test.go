@@ -62,7 +62,7 @@ func TestTheSameCauseOnSeveralMachines(t *testing.T) {
 	}
 }
 
-// TestMutedFindingsAreInNoCause: small reads at one of two machines are muted, so they are no cause of several machines.
+// TestMutedFindingsAreInNoCause: small reads at one of two machines are muted, so they are not a cause of several machines.
 func TestMutedFindingsAreInNoCause(t *testing.T) {
 	marked := slices.Clone(fleet().Findings)
 	for i := range marked {

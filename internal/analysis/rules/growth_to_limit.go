@@ -96,7 +96,7 @@ func growthToLimit() engine.Rule {
 		Trends:     []engine.Trend{memoryTrend, epcTrend, threadsTrend},
 		Judge:      judgeGrowthToLimit,
 		NotWhen: []string{
-			"the program fills a cache that ends below the limit, or frees memory more rarely than once in the time that was looked at",
+			"the program fills a cache that ends below the limit, or frees memory more rarely than once in the observed time",
 			"the load grows, and falls again before the limit is reached",
 			"other enclaves of the machine end, or grow too: the enclave page cache is then free for longer, or full sooner",
 		},

@@ -72,7 +72,7 @@ func TestRulesQueryMetricsThatExist(t *testing.T) {
 	}
 }
 
-// A rule says nothing about a workload without measurements.
+// A rule is silent about a workload without measurements.
 func TestRulesAreSilentWhenNothingIsMeasured(t *testing.T) {
 	for _, r := range All() {
 		if v := r.Judge(r.View("w", 5*time.Minute, nil)); v != nil {

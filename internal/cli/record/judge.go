@@ -188,7 +188,7 @@ func (r *recording) steady(p run.Phase, state observed, at time.Time) error {
 			if state.samples < fewSamples {
 				return nil // judge says so
 			}
-			r.note("there were fewer than %d intervals: start and steady state are not told apart. Use a longer load, a shorter --interval or --steady-after", minSteady)
+			r.note("there were fewer than %d intervals: start and steady state are not separated. Use a longer load, a shorter --interval or --steady-after", minSteady)
 			return nil
 		}
 		begin, later := steadyFrom(all)

@@ -32,8 +32,8 @@ func DefaultThresholds() Thresholds { return Thresholds{Alpha: 0.05, Delta: 0.47
 // Mann-Whitney test of the segments on both sides confirms. Points that are not confirmed are removed, the one with the
 // greatest P first. The others are then tested again with the longer segments.
 //
-// The place of a change was chosen because it separates the values best. So P is multiplied by the number of possible
-// places (Bonferroni). The test assumes independent values, so its variance is multiplied for their autocorrelation.
+// The position of a change was chosen because it separates the values best. So P is multiplied by the number of possible
+// positions (Bonferroni). The test assumes independent values, so its variance is multiplied for their autocorrelation.
 func Changes(x []float64, limits Thresholds) []Change {
 	points := changePoints(x)
 	from := max(0, len(x)-maxChangePoints)
@@ -68,10 +68,10 @@ func segments(x []float64, points []int, from int) [][]float64 {
 func confirm(x []float64, points []int, from int) []float64 {
 	parts := segments(x, points, from)
 	rho := autocorrelation(parts)
-	places := float64(len(x) - 2*minSegment + 1)
+	positions := float64(len(x) - 2*minSegment + 1)
 	p := make([]float64, len(points))
 	for i := range points {
-		p[i] = math.Min(1, places*mannWhitney(parts[i], parts[i+1], inflation(rho)).P)
+		p[i] = math.Min(1, positions*mannWhitney(parts[i], parts[i+1], inflation(rho)).P)
 	}
 	return p
 }

@@ -145,7 +145,7 @@ func TestIntervalsCover(t *testing.T) {
 		}},
 	} {
 		if got := covers(1000, c.truth, c.simulate); got < c.least || got > c.most {
-			t.Errorf("the 95 %% interval of the %s covers the truth in %.1f %% of 1000 simulations", c.what, 100*got)
+			t.Errorf("the 95 %% interval of the %s covers the true value in %.1f %% of 1000 simulations", c.what, 100*got)
 		} else {
 			t.Logf("%s: %.1f %% of 1000", c.what, 100*got)
 		}

@@ -24,7 +24,7 @@ type Milestone struct {
 type Startup struct {
 	Repetition int
 	Milestones []Milestone // in the order of [milestones]
-	Workloads  []string    // that did not run before the command; others are not looked at
+	Workloads  []string    // that did not run before the command; others are not inspected
 }
 
 // milestones are the series whose first increase is a milestone. Their labels select some of the series.

@@ -116,7 +116,7 @@ func removeStale(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != os.ModeSocket:
-		return errors.New("there is a file that is no socket; choose another path with --listen")
+		return errors.New("there is a file that is not a socket; choose another path with --listen")
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	switch {

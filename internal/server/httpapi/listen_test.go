@@ -75,12 +75,12 @@ func TestWhatIsAtTheAddressStays(t *testing.T) {
 			t.Cleanup(func() { _ = conn.Close() })
 		}, "another process is listening there"},
 		"datagrams": {func() { bound(t, at("datagrams"), unix.SOCK_DGRAM, -1) }, "there is a socket of another kind"},
-		"file":      {func() { file("file") }, "there is a file that is no socket"},
-		"directory": {func() { _ = os.Mkdir(at("directory"), 0o700) }, "there is a file that is no socket"},
+		"file":      {func() { file("file") }, "there is a file that is not a socket"},
+		"directory": {func() { _ = os.Mkdir(at("directory"), 0o700) }, "there is a file that is not a socket"},
 		"link": {func() {
 			bound(t, at("target"), unix.SOCK_STREAM, -1)
 			_ = os.Symlink(at("target"), at("link"))
-		}, "there is a file that is no socket"},
+		}, "there is a file that is not a socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.make()

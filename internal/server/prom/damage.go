@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDamagedChunks is how many damaged chunks of one block are told apart. A block with more has a damaged disk below it.
+// maxDamagedChunks is how many damaged chunks of one block are distinguished. A block with more has a damaged disk below it.
 const maxDamagedChunks = 10_000
 
 // damages finds damage that the check at the start does not find: bytes that changed within the files of a block.

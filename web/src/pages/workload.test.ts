@@ -27,7 +27,7 @@ describe("the identity", () => {
     expect(readIdentity([[], [], [], [], [], []], 1000)).toEqual([]);
   });
 
-  it("does not claim to know a beginning that lies before what was looked at", () => {
+  it("does not claim to know a beginning that lies before what was inspected", () => {
     expect(sinceText(0, 86_400)).toBe("for more than 24 h");
     expect(sinceText(86_000, 86_300)).toMatch(/^since .* \(5 min\)$/);
     expect(sinceText(undefined, 5)).toBe("");

@@ -59,7 +59,7 @@ describe("a recording", () => {
     await expect(client.instant("d", 1003)).rejects.toThrow(/report does not contain/);
   });
 
-  it("finds panels with empty answers, which are no failures", async () => {
+  it("finds panels with empty answers, which are not failures", async () => {
     const panel = (...exprs: string[]): BarsDef => ({ ...BARS, queries: exprs.map((expr) => ({ expr, legend: "" })) });
     const empty = { expr: "e", points: 0, from: 1003, step: 60, series: [] };
     const silent = silence(await unpack(packed({ ...made, answers: [...made.answers, empty] })));

@@ -47,7 +47,7 @@ func TestHowFarSampledCallsAreOff(t *testing.T) {
 					t.Logf("%.0f calls/s, reported %+.1f%% +- %.1f%%", truth/5, 100*(calls/truth-1), 196*math.Sqrt(var1-var0)/truth)
 				}
 				mean, half := meanOf(ratios)
-				t.Logf("RESULT %s beside %d: %+.1f%% +- %.1f%% (n=%d), the interval held the truth %d times", kind, beside, 100*(mean-1), 100*half, looks, held)
+				t.Logf("RESULT %s beside %d: %+.1f%% +- %.1f%% (n=%d), the interval contained the true value %d times", kind, beside, 100*(mean-1), 100*half, looks, held)
 			})
 		}
 	}

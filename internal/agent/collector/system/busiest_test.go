@@ -245,7 +245,7 @@ func TestOnlyBusyWorkloadsAreLookedAt(t *testing.T) {
 		return b.plan(k, s, &members{proc: proc})
 	}
 	if all, due := plan(9e9, 9e9); len(all) != 0 || !due {
-		t.Errorf("the first time %d workloads are looked at, %v", len(all), due)
+		t.Errorf("the first time %d workloads are inspected, %v", len(all), due)
 	}
 	now += 999 * time.Millisecond
 	if _, due := plan(0, 0); due {
@@ -254,14 +254,14 @@ func TestOnlyBusyWorkloadsAreLookedAt(t *testing.T) {
 	now += 4001 * time.Millisecond
 	all, due := plan(2500e6, 2499e6)
 	if len(all) != 1 || !due {
-		t.Fatalf("%d workloads are looked at, %v", len(all), due)
+		t.Fatalf("%d workloads are inspected, %v", len(all), due)
 	}
 	w := all[0]
 	if w.of.Name != "busy" || w.cpus != 0.5 || w.threads != 9 || fmt.Sprint(w.pids) != "[77 77 80]" {
-		t.Errorf("%s is looked at: %+v", w.of.Name, w)
+		t.Errorf("%s is inspected: %+v", w.of.Name, w)
 	}
 	now += 5 * second
 	if all, _ := plan(0, 0); len(all) != 0 {
-		t.Errorf("%d idle workloads are looked at", len(all))
+		t.Errorf("%d idle workloads are inspected", len(all))
 	}
 }

@@ -138,7 +138,7 @@ func (f Figures) notes() []string {
 	}
 	notes := []string{how, unresolved}
 	if f.User > 0 {
-		note := percent(f.Truncated, f.User) + " of the user stacks look truncated: they have one frame, lead to what is no code, or end in a function in which no thread begins"
+		note := percent(f.Truncated, f.User) + " of the user stacks look truncated: they have one frame, lead outside of code, or end in a function in which no thread begins"
 		if f.Unnamed > 0 {
 			note += "; " + percent(f.Unnamed, f.User) + " end in a frame without a name, so that this is not known"
 		}

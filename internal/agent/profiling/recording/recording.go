@@ -34,8 +34,8 @@ type Options struct {
 	Locations, Bytes int
 }
 
-// place is an address, as far as samples share it.
-type place struct {
+// locationKey is an address, as far as samples share it.
+type locationKey struct {
 	process *symbol.Process // only of an address whose name depends on the process
 	mapping *symbol.Mapping
 	address uint64
@@ -65,12 +65,12 @@ type kind struct {
 // Recording adds up samples. It is not safe for concurrent use.
 type Recording struct {
 	Options
-	places    map[place]uint32
-	locations []symbol.Location
-	index     map[string]int // of samples
-	samples   []sample
-	key       []byte
-	used      int
+	locationIDs map[locationKey]uint32
+	locations   []symbol.Location
+	index       map[string]int // of samples
+	samples     []sample
+	key         []byte
+	used        int
 
 	kept, dropped uint64
 }
@@ -78,7 +78,7 @@ type Recording struct {
 // New returns an empty recording.
 func New(o Options) *Recording {
 	o.Locations, o.Bytes = cmp.Or(o.Locations, maxLocations), cmp.Or(o.Bytes, maxBytes)
-	return &Recording{Options: o, places: map[place]uint32{}, index: map[string]int{}}
+	return &Recording{Options: o, locationIDs: map[locationKey]uint32{}, index: map[string]int{}}
 }
 
 // Kept returns how many samples were kept, as far as there was room.
@@ -88,7 +88,7 @@ func (r *Recording) Kept() uint64 { return r.kept }
 func (r *Recording) Add(s *profiling.Sample) {
 	p := r.Table.Of(s)
 	if !r.All && !p.Watched && !s.Descendant {
-		if r.Unwanted != nil && p.Mapped() { // else it was not looked at, so its next sample may be wanted
+		if r.Unwanted != nil && p.Mapped() { // else it was not inspected, so its next sample may be wanted
 			r.Unwanted(s.Process)
 		}
 		return
@@ -126,11 +126,11 @@ walk:
 
 // location returns the index of a location.
 func (r *Recording) location(l symbol.Location) (uint32, bool) {
-	key := place{l.Process, l.Mapping, l.Address}
+	key := locationKey{l.Process, l.Mapping, l.Address}
 	if l.Mapping != nil && !l.Mapping.Generated() {
 		key.process = nil
 	}
-	at, known := r.places[key]
+	at, known := r.locationIDs[key]
 	if known {
 		return at, true
 	}
@@ -138,7 +138,7 @@ func (r *Recording) location(l symbol.Location) (uint32, bool) {
 		return 0, false
 	}
 	at = uint32(len(r.locations))
-	r.places[key] = at
+	r.locationIDs[key] = at
 	r.locations = append(r.locations, l)
 	return at, true
 }

@@ -30,9 +30,9 @@ const (
 	maxProcesses = 8192
 	maxMappings  = 1 << 18 // executable ones of all processes together
 	maxFiles     = 512     // that are open
-	// restFactor is how much longer than it took to read its mappings a process is left alone: one with very many must not
+	// pauseFactor is how much longer than it took to read its mappings a process is left alone: one with very many must not
 	// take the time of all others.
-	restFactor = 20
+	pauseFactor = 20
 	// retryAfter is how long a file is left alone whose process did not answer when it was opened.
 	retryAfter = 5 * time.Second
 )
@@ -207,7 +207,7 @@ func (t *Table) Tick() {
 // look reads the mappings of a process. Those that it had already stay the same.
 func (t *Table) look(p *Process) {
 	began := time.Now()
-	defer func() { p.again = time.Now().Add(restFactor * time.Since(began)) }()
+	defer func() { p.again = time.Now().Add(pauseFactor * time.Since(began)) }()
 	all, err := reader.Of(t.Reads, p.PID, func() (all []*Mapping, err error) {
 		err = t.host.Of(uint32(p.PID)).Mappings(func(m hostfs.Mapping) {
 			if m.Executable {

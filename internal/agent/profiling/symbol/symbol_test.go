@@ -136,7 +136,7 @@ func TestAProcessThatDidNotAnswerIsLookedAtAgain(t *testing.T) {
 	close(ready)
 	for deadline := time.Now().Add(time.Minute); table.Mapping(process, address) == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the process is not looked at again")
+			t.Fatal("the process is not inspected again")
 		}
 		table.Tick()
 	}
@@ -272,7 +272,7 @@ func TestProcessesThatEndedHaveNoNames(t *testing.T) {
 	later := *s
 	later.Image++
 	if n := nameOf(table, table.Of(&later), text); n.Reason != Gone {
-		t.Errorf("a program of the process that was not looked at: %+v", n)
+		t.Errorf("a program of the process that was not inspected: %+v", n)
 	}
 	if table.Mapping(known, text) == nil {
 		t.Error("the mappings that were read are gone")

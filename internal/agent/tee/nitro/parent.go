@@ -32,7 +32,7 @@ const (
 )
 
 // errMany means that the number of enclaves is not known.
-var errMany = errors.New("more processes are named " + program + " than are looked at")
+var errMany = errors.New("more processes are named " + program + " than are inspected")
 
 // enclave is what the arguments of nitro-cli say about an enclave. A number is 0 if they do not.
 type enclave struct {

@@ -68,7 +68,7 @@ func checkStats(t *testing.T, s *Stats) {
 	// A time that is too large for nanoseconds is unknown. Modulo 2^64 it would be wrong.
 	for _, n := range []Stat{CPUSome, CPUFull, MemorySome, MemoryFull, IOSome, IOFull} {
 		if v, _ := s.Get(n); v%perMicrosecond != 0 {
-			t.Errorf("number %d is %d, which are no whole microseconds", n, v)
+			t.Errorf("number %d is %d, which are not whole microseconds", n, v)
 		}
 	}
 	for n, known := range s.known {

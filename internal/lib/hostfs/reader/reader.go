@@ -43,9 +43,9 @@ const (
 	// maxOfTenant is the maximum number of these for one user or control group. A tenant with so many is not read from
 	// until one of them ends.
 	maxOfTenant = 4
-	// rest is how long a process is quarantined after its late read has returned. Without it, processes that answer
+	// quarantineTime is how long a process is quarantined after its late read has returned. Without it, processes that answer
 	// just too late would delay every scrape.
-	rest = time.Minute
+	quarantineTime = time.Minute
 	// quiet is the minimum time between two messages in the log.
 	quiet = time.Minute
 )
@@ -59,7 +59,7 @@ var (
 	ErrNotReady    = errors.New("processes are read only after the agent has dropped its privileges")
 )
 
-// Unanswered reports whether an error is one of the above. It says nothing about what was to be read, and a later read may
+// Unanswered reports whether an error is one of the above. It does not concern the content, and a later read may
 // succeed.
 func Unanswered(err error) bool {
 	return slices.ContainsFunc([]error{ErrStuck, errQuarantined, errTenant, ErrExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
@@ -236,9 +236,9 @@ func (p *Pool) admit(pid int) error {
 		return fmt.Errorf("another read of it has not ended: %w", ErrStuck)
 	}
 	p.mu.Lock()
-	nobody := len(p.known) == 0 // nearly always
+	none := len(p.known) == 0 // nearly always
 	p.mu.Unlock()
-	if nobody {
+	if none {
 		return nil
 	}
 	if err := p.suspected(pid); err != nil {
@@ -345,7 +345,7 @@ func (p *Pool) late(w *worker) {
 		s = &suspect{start: start, tenant: of}
 		p.known[w.pid] = s
 	}
-	s.until = now.Add(rest)
+	s.until = now.Add(quarantineTime)
 	if w.returned { // since the deadline
 		return
 	}
@@ -365,7 +365,7 @@ func (p *Pool) returned(w *worker) {
 	w.returned = true
 	if s := w.suspect; s != nil {
 		s.pending--
-		s.until = time.Now().Add(rest)
+		s.until = time.Now().Add(quarantineTime)
 		p.stuck--
 	}
 }

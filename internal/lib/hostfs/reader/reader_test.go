@@ -125,9 +125,9 @@ func TestAStuckProcessIsQuarantinedAndTheOthersAreRead(t *testing.T) {
 		if err := works(p, 7); !errors.Is(err, errQuarantined) {
 			t.Errorf("a read shortly after the late one returned: %v", err)
 		}
-		time.Sleep(rest)
+		time.Sleep(quarantineTime)
 		if err := works(p, 7); err != nil {
-			t.Errorf("a read after the rest: %v", err)
+			t.Errorf("a read after the quarantine: %v", err)
 		}
 		if f := p.Figures(); f.Stuck != 0 || f.Quarantined != 0 {
 			t.Errorf("at the end the figures are %+v", f)

@@ -18,7 +18,7 @@ const maxCompressed = 1 << 20
 
 // callgrind reads the format of callgrind, https://valgrind.org/docs/manual/cl-format.html: what each function costs itself,
 // by events such as instructions. It has no stacks, but calls with their inclusive costs, which are omitted: a part of a
-// function's inclusive cost cannot be told by its callers' callers. So a sample has one frame.
+// function's inclusive cost cannot be divided by its callers' callers. So a sample has one frame.
 type callgrind struct {
 	limits    profile.Limits
 	b         *profile.Builder

@@ -13,7 +13,7 @@ import { Plot } from "../../panels/charts/Plot";
 import { type Mark, marksNear, sayMarks } from "../../panels/marks";
 import type { Row } from "./shape";
 
-/** Two fixed colours that colour-blind users can tell apart. */
+/** Two fixed colours that colour-blind users can distinguish. */
 const SLOTS: readonly [Slot, Slot] = [0, 1];
 
 interface PairChartProps {

@@ -153,7 +153,7 @@ function distance({ ratio }: Row): number {
 }
 
 function markMost(rows: readonly Row[]): Row[] {
-  // Where some are divided, the others say nothing about the work that is the divisor.
+  // If some are divided, the others do not depend on the work that is the divisor.
   const divided = rows.some((r) => r.divided);
   const apart = rows.filter((r) => r.verdict === "apart" && r.divided === divided).sort((x, y) => distance(y) - distance(x));
   // Only the first of each panel is marked, because a whole and its parts say the same.

@@ -23,7 +23,7 @@ import { usePanel } from "../../panels/use-panel";
 import { nameSeries, type SampleTable, tableOf } from "./series";
 
 const POINTS = 240;
-/** Maximum number of series in a chart. More cannot be told apart. */
+/** Maximum number of series in a chart. More cannot be distinguished. */
 const MOST_DRAWN = 20;
 /** Seconds between two updates of live data. */
 const EVERY_SECONDS = 5;

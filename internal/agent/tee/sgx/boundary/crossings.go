@@ -15,7 +15,7 @@ import (
 // Crossings returns the crossings of single processes and threads, and which of their calls follow which.
 type Crossings struct{ backend *Backend }
 
-// Of returns what is known of processes. Gramine counts the crossings of each of its processes. Others must be named by
+// Of returns the known crossings of processes. Gramine counts the crossings of each of its processes. Others must be named by
 // --watch, or by a rule that is in force for a limited time.
 func (c Crossings) Of(pids []int) (*crossing.Report, error) {
 	b := c.backend

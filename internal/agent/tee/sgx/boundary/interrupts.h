@@ -104,7 +104,7 @@ static __always_inline struct left *left_in(u32 door, u64 interval)
 }
 
 /* Reports whether the current process is the one that user space has added. User space removes a process that has ended only
- * at its next look, and a later process with its ID may be another tenant's. /proc/PID/stat tells when a process started in
+ * at its next look, and a later process with its ID may be another tenant's. /proc/PID/stat has the start of a process in
  * ticks of USER_HZ, which is 100 on these architectures. */
 static __always_inline bool is_same(struct interrupted *of)
 {
@@ -164,7 +164,7 @@ int BPF_PROG(aex_page_fault, unsigned long address, struct pt_regs___aex *regs, 
 	return 0;
 }
 
-/* An interrupt. told says whether its handler tells what it has interrupted. */
+/* An interrupt. told is set if its handler records what it has interrupted. */
 static __always_inline int interrupt(u32 cause, bool told)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());

@@ -128,7 +128,7 @@ func hitsOfAnother(t *testing.T, b *Backend, p *target) {
 	}
 }
 
-// What a thread did in one window says nothing about its next one: it may have resumed in between.
+// The events of a thread in one window do not determine the next one: it may have resumed in between.
 func TestACauseIsOfItsWindow(t *testing.T) {
 	b, p := startInside(t, watching(t, modeOn, 0, "erthost"))
 	const source = "vdso_breakpoint"

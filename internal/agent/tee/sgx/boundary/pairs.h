@@ -85,7 +85,7 @@ static __noinline void pair(u32 tgid, u32 kind, struct called *from, struct call
 
 static const struct thread_calls no_calls;
 
-/* Returns what is known of the current thread. */
+/* Returns the record of the current thread. */
 static __always_inline struct thread_calls *follow(u32 tgid, bool create)
 {
 	struct task_struct___gs *task = (void *)bpf_get_current_task();

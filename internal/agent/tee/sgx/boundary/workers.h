@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Tells an OCALL that left the enclave from one that a worker makes: a thread outside that takes calls from a queue,
+/* Distinguishes an OCALL that left the enclave from one that a worker makes: a thread outside that takes calls from a queue,
  * while the caller waits inside (Exitless of Gramine, switchless calls of Intel's SDK). Both call the same functions.
  * The worker does so from one function of its own, whose address range user space knows from the file. */
 #ifndef TEESCOPE_WORKERS_H

@@ -87,7 +87,7 @@ type Breakpoints struct {
 // maxAll is the limit of the breakpoints of one door in all processes.
 const maxAll = 16384
 
-// state is what is known of a watched process.
+// state is the state of a watched process.
 type state struct {
 	tree    *tree // nil if it has no breakpoints
 	refused bool  // it will not get breakpoints
@@ -334,7 +334,7 @@ func (n counts) since(last counts) counts {
 	return grown
 }
 
-// add adds the counts of a process since the previous read. The process is nil if it was never looked at.
+// add adds the counts of a process since the previous read. The process is nil if it was never inspected.
 func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight float64) {
 	last := b.seen[tgid]
 	b.seen[tgid] = n

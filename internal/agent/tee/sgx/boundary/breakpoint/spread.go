@@ -8,15 +8,15 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 )
 
-// In each rareOver, the variance of rareAEXs in windows is added, as in package sampling. A window without an AEX says nothing
-// about how many were missed, so without it the interval of a rare cause is often 0 +- 0.
+// In each rareOver, the variance of rareAEXs in windows is added, as in package sampling. A window without an AEX does not
+// show how many were missed, so otherwise the interval of a rare cause is often 0 +- 0.
 const (
 	rareOver = time.Minute
 	rareAEXs = 2
 )
 
-// clusterOver is the time for which is known how many AEXs come at a time, as in package sampling. AEXs that no window contained come as
-// those that one did: where most windows are empty, and one contains a hundred, a window that was missed has a hundred.
+// clusterOver is the time over which the size of clusters of AEXs is estimated, as in package sampling. Missed AEXs are assumed to have
+// the same clusters as counted ones: if most windows are empty, and one contains a hundred, a missed cluster has a hundred.
 const clusterOver = 10 * time.Minute
 
 // few raises the variance, because it is itself an estimate from the windows of a minute, as in package sampling.

@@ -103,7 +103,7 @@ func TestTheIntervalOfAEXsHolds(t *testing.T) {
 			share := float64(held) / minutes
 			t.Logf("%s: %.1f %% of %d minutes, bias %+.1f %%, +- %.0f %%", name, 100*share, minutes, 100*bias/sum, 100*width/sum)
 			if share < 0.9 {
-				t.Errorf("%s: the interval contains the truth in %.1f %% of minutes", name, 100*share)
+				t.Errorf("%s: the interval contains the true value in %.1f %% of minutes", name, 100*share)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func ThreadOf(tid uint32, start uint64) Thread {
 	return Thread{int(tid), time.Duration(start).Truncate(tick)}
 }
 
-// Report is what is known of some processes. What was not measured is missing.
+// Report has the known data of some processes. Values that were not measured are missing.
 type Report struct {
 	Processes []Process
 	Threads   map[Thread]Counts

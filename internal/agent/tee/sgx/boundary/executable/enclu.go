@@ -33,7 +33,7 @@ type ENCLUs struct {
 	Uncertain int      // occurrences of which it is not certain
 }
 
-// verdict is what is known of an occurrence: whether an instruction begins there.
+// verdict is the result for an occurrence: whether an instruction begins there.
 type verdict uint8
 
 const (

@@ -46,7 +46,7 @@ func TestProbePointsOfRealCode(t *testing.T) {
 		seen++
 	})
 	if err != nil || seen < 20 {
-		t.Errorf("%d functions were looked at: %v", seen, err)
+		t.Errorf("%d functions were inspected: %v", seen, err)
 	}
 }
 

@@ -54,7 +54,7 @@ type Functions struct {
 	named     named // what the window that ends has seen, in files of Gramine
 }
 
-// state is what is known of a process.
+// state is the state of a process.
 type state struct {
 	tables  map[uint64]examined // OCALL tables by address
 	looked  bool                // the first OCALL table was examined, and with it the names of ECALLs

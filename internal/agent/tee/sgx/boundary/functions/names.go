@@ -151,7 +151,7 @@ func numbersPassed(p *executable.Program, f executable.Function, table uint64) [
 	return numbers
 }
 
-// arguments is what is known of the second and third argument of the next call.
+// arguments has the known values of the second and third argument of the next call.
 type arguments struct {
 	number       uint32
 	known, table bool

@@ -46,7 +46,7 @@ type tableRead struct {
 	uncertain error // why others are left out
 }
 
-// examined is what is known of an OCALL table of a process.
+// examined is the result for an OCALL table of a process.
 type examined struct {
 	err   error     // why not all its OCALLs are probed
 	file  *file     // that contains it; nil if that is unknown
@@ -118,7 +118,7 @@ func (o ocallTables) find() error {
 	return err
 }
 
-// remember notes what is known of a table. A process that did not answer once says nothing of its table.
+// remember stores the result for a table. If a process did not answer once, its table is not known.
 func (o ocallTables) remember(t located) {
 	is := examined{err: t.err, file: t.file, at: o.functions.Processes.Now()}
 	unanswered := reader.Unanswered(t.err)

@@ -163,7 +163,7 @@ func attributes(fd int) (info unix.Statx_t, err error) {
 	return info, unix.Statx(fd, "", flags, wanted, &info)
 }
 
-// located is what is known of a located file that is not opened yet.
+// located is the identity of a located file that is not opened yet.
 type located struct {
 	later   bool // it can be compared with the mapping only after it is opened
 	overlay bool // it is on an overlay file system
