@@ -86,7 +86,7 @@ type module struct {
 	sgx2   string // a file with the parameter that turns SGX2 on
 }
 
-// module builds swsgx.ko for a kernel if a source is newer. It installs nothing.
+// module builds swsgx.ko for a kernel if a source is newer. It does not install anything.
 func (t tree) module(ctx context.Context, k machine.Kernel) (module, error) {
 	dir := t.built("module-" + k.Release)
 	m := module{object: filepath.Join(dir, "swsgx.ko"), sgx2: filepath.Join(dir, "sgx2")}

@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/testbed/machine"
 )
 
-// options are those of "testbed run".
+// options are the options of "testbed run".
 type options struct {
 	root, kernel, swsgx, append, to  string
 	epc                              sizes
@@ -109,7 +109,7 @@ func emptyDisk(mib int) (string, error) {
 	return f.Name(), errors.Join(f.Truncate(int64(mib)<<20), f.Close())
 }
 
-// machine returns what the options describe. It builds missing parts first.
+// machine returns the machine that the options describe. It builds missing parts first.
 func (o options) machine(ctx context.Context) (machine.Machine, machine.Command, error) {
 	var m machine.Machine
 	var c machine.Command

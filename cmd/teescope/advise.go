@@ -24,7 +24,7 @@ import (
 	advised "github.com/teescope/teescope/internal/cli/advise"
 )
 
-// adviseFlags are those of teescope advise.
+// adviseFlags are the flags of teescope advise.
 type adviseFlags struct {
 	advised.Files
 	cli.Analysis
@@ -264,14 +264,14 @@ func (o *adviseFlags) findings(ctx context.Context, file, of string) (engine.Res
 	return result, nil
 }
 
-// written is what can be written in each format.
+// written is the output of each format.
 type written interface {
 	JSON(w io.Writer) error
 	Markdown(w io.Writer) error
 	Text(w io.Writer) error
 }
 
-// writer returns what writes in the format that was requested.
+// writer returns the function that writes the requested format.
 func (o *adviseFlags) writer(r written) func(io.Writer) error {
 	switch {
 	case o.json:

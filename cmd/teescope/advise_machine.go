@@ -34,7 +34,7 @@ func (o *adviseFlags) knowsMachine(all []engine.Limit) error {
 }
 
 // onMachine returns the findings about the workload on one machine: that of --instance, or with --live this one. Workloads of several
-// machines may have one name, and what is found on one machine is no fact about another.
+// machines may have one name, and a finding about one machine does not apply to another.
 func (o *adviseFlags) onMachine(all []analysis.Finding) ([]analysis.Finding, error) {
 	var machines []string
 	for _, f := range all {

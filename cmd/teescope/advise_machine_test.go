@@ -13,7 +13,7 @@ import (
 	advised "github.com/teescope/teescope/internal/cli/advise"
 )
 
-// What is found on one machine is no fact about another.
+// A finding about one machine does not apply to another.
 func TestAdviseIsAboutOneMachine(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {

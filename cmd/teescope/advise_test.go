@@ -245,7 +245,7 @@ func TestAdviseOfARun(t *testing.T) {
 	}
 }
 
-// A finding that a silence hides is no fact, as in analyze. An acknowledged one is.
+// A silenced finding is not used, as in analyze. An acknowledged one is.
 func TestAdviseLeavesOutWhatIsMuted(t *testing.T) {
 	of := func(rule string, kind analysis.SilenceKind) analysis.Finding {
 		return analysis.Finding{Rule: rule, Silence: &analysis.Silenced{Kind: kind}}

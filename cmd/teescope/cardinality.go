@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// cardinalityFlags are those of teescope cardinality.
+// cardinalityFlags are the flags of teescope cardinality.
 type cardinalityFlags struct {
 	agent, server, job string
 	access             remote.Access

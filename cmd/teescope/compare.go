@@ -24,7 +24,7 @@ type runsFlags struct {
 	format, saved string
 }
 
-// compareFlags are those of teescope compare.
+// compareFlags are the flags of teescope compare.
 type compareFlags struct {
 	runsFlags
 	by          string

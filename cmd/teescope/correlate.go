@@ -20,7 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// correlateFlags are those of the subcommand.
+// correlateFlags are the flags of the subcommand.
 type correlateFlags struct {
 	cli.LiveRuns
 	span    string

@@ -178,7 +178,7 @@ func unmuteCommand() *cobra.Command {
 	return cmd
 }
 
-// findServer adds to an error that nothing listens what to do. The flag --server names the address.
+// findServer adds advice to an error about a server that does not listen. The flag --server names the address.
 func findServer(err error) error { return findAt("--server", err) }
 
 // findAt does the same for another flag.

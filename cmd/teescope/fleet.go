@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/cli"
 )
 
-// fleetFlags are those of teescope fleet.
+// fleetFlags are the flags of teescope fleet.
 type fleetFlags struct {
 	cli.Fleet
 	whatIf string

@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/run/compare"
 )
 
-// historyFlags are those of teescope history.
+// historyFlags are the flags of teescope history.
 type historyFlags struct {
 	runsFlags
 	metric, label, order string

@@ -15,7 +15,7 @@ import (
 	advised "github.com/teescope/teescope/internal/cli/advise"
 )
 
-// lintFlags are those of teescope lint.
+// lintFlags are the flags of teescope lint.
 type lintFlags struct {
 	files         advised.Files
 	json, sarif   bool

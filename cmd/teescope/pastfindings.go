@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/cli"
 )
 
-// pastFlags are those of teescope findings history.
+// pastFlags are the flags of teescope findings history.
 type pastFlags struct {
 	cli.History
 	since, from, to, format string

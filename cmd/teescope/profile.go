@@ -100,7 +100,7 @@ func (o *profileFlags) open(name string) (*profile.Profile, error) {
 	return p, nil
 }
 
-// dividing are the flags that say what a profile is divided by.
+// dividing are the flags for the divisor of a profile.
 type dividing struct {
 	profileFlags
 	groups []string

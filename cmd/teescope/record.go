@@ -29,7 +29,7 @@ import (
 // recordAgent is the subcommand that record runs as its agent.
 const recordAgent = "record-agent"
 
-// recordFlags are those of the subcommand.
+// recordFlags are the flags of the subcommand.
 type recordFlags struct {
 	record.Options
 	remote.Access

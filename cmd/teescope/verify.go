@@ -25,7 +25,7 @@ func (o *adviseFlags) runs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// verified compares what the findings of runs predicted with what later runs show.
+// verified compares the predictions of findings of runs with later runs.
 func (o *adviseFlags) verified(cmd *cobra.Command) error {
 	var other error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -129,7 +129,7 @@ func (m Machine) network() []string {
 	if len(m.Forwards) == 0 {
 		return nil
 	}
-	user := "user,id=net,restrict=on" // reachable from the host, and reaching nothing
+	user := "user,id=net,restrict=on" // reachable from the host, without outgoing connections
 	for i, f := range m.Forwards {
 		user += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:%d", f.Host, relayPort+i)
 	}
@@ -198,7 +198,7 @@ type receipt struct {
 
 	mu       sync.Mutex
 	got      map[string]int64
-	expected map[string]int64 // nil until the guest has told
+	expected map[string]int64 // nil until the guest has reported it
 	ended    bool
 }
 

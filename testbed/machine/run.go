@@ -21,11 +21,11 @@ type Machine struct {
 	Guest     string // the program of testbed/guest, which becomes the first process
 	CPUs      int
 	MemoryMiB int
-	Reserve   []int // MiB that the kernel leaves alone at the end of each NUMA node; their number is that of the nodes
+	Reserve   []int // MiB that the kernel leaves alone at the end of each NUMA node; one for each node
 	Append    string
 	Init      []string // the command that becomes the first process instead of Guest, which then is its child; may be empty
 	Forwards  []Forward
-	Disks     []string  // files that the guest reads as /dev/vda and so on, through bounce buffers if its kernel is told to
+	Disks     []string  // files that the guest reads as /dev/vda and so on, through bounce buffers if its kernel is configured for it
 	Threads   bool      // emulate each CPU by a thread of its own
 	Console   io.Writer // the kernel's console; may be nil
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Client of the Prometheus HTTP API on the page's own origin. It limits concurrent requests, cancels requests whose
-// answers are no longer needed, and validates every answer. It knows no metric.
+// answers are no longer needed, and validates every answer. It is independent of metrics.
 import { type Control, control } from "./control";
 import { type Board, board, boards } from "./dashboards";
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
@@ -35,7 +35,7 @@ export class Client {
   private readonly onAnswer: (failure: ApiError | undefined) => void;
   /** Whether the server has said that it runs no agent. This does not change while it runs. */
   private agentless = false;
-  /** The request for what the agent measures that is under way. */
+  /** The running request for the measurements of the agent. */
   private controlled: Promise<Control | null> | undefined;
 
   constructor(options: ClientOptions = {}) {
@@ -124,7 +124,7 @@ export class Client {
     return this.fetch(url).then((r) => r.text()).then((all) => all.split("\n"), () => [unreachable().message]);
   }
 
-  /** Returns what the agent of this server measures for a while, or null if the server runs no agent. Panels share an answer. */
+  /** Returns the temporary measurements of this server's agent, or null if the server runs no agent. Panels share an answer. */
   control(): Promise<Control | null> {
     if (this.agentless) return Promise.resolve(null);
     const ask = async (): Promise<Control | null> => {

@@ -21,7 +21,7 @@ export interface Board {
   version: number;
   title: string;
   panels: BoardPanel[];
-  /** Who has changed it last, if a password or a certificate has proven that; else empty. */
+  /** The last author, if a password or a certificate was checked; else empty. */
   changedBy: string;
   /** RFC 3339. */
   changedAt: string;

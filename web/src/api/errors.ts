@@ -9,7 +9,7 @@ type FailureKind =
   | "timeout"
   /** The server answered, but refused or could not run the query. */
   | "query"
-  /** The answer is not what the Prometheus API promises. */
+  /** The answer does not have the format of the Prometheus API. */
   | "malformed"
   /** The page cancelled the request. */
   | "aborted";

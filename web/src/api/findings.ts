@@ -52,7 +52,7 @@ export interface Finding {
   evidence: Evidence[];
   advice: string[];
   saving: Saving | undefined;
-  /** Absent where nothing shows what limits the throughput. */
+  /** Absent if the limit of the throughput is not known. */
   gain: Gain | undefined;
   /** Rules that found consequences of this cause. They are not listed. */
   explains: string[];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The answer of /api/fleet, validated. What was not measured is absent.
+// The answer of /api/fleet, validated. Values that were not measured are absent.
 import { type Cause, cause, optional } from "./findings";
 import { type Decoder, flag, list, number, shape, text, withDefault } from "./validate";
 

@@ -6,7 +6,7 @@
 export const KINDS = ["workload", "container", "pod", "runtime", "node"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Kinds that are not label of any value. Info families say which workloads they have. */
+/** Kinds that are not the label of a value. Info families say which workloads they have. */
 const MAPPED = ["container", "pod", "runtime"] as const satisfies readonly Kind[];
 
 export interface Filter {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The state of the page and its form in the URL. It contains what a shared link must keep, and nothing else.
+// The state of the page and its form in the URL. It contains only the state that a shared link must keep.
 import { type Filter, KINDS, LONGEST_PATTERN, MOST_FILTERS, ofKind, type Refused, sameFilter, sortFilters } from "./filters";
 import { type AllPanels, formatPanels, parsePanels } from "./panel-params";
 import { formatPageParams, type PageParams, parsePageParams } from "./page-params";

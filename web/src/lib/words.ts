@@ -8,7 +8,7 @@ export function listWords(words: readonly string[]): string {
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} and ${last}`;
 }
 
-/** A name, which says so if nothing has proven it. Without a name it is empty. */
+/** A name, with a note if the user was not authenticated. Without a name it is empty. */
 export function claimed(by: string, verified: boolean): string {
   return by === "" || verified ? by : `${by} (not verified)`;
 }

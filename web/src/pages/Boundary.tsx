@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which threads of a workload cross the boundary of its enclaves, and which call follows which. The agent on this machine
-// answers about now. It stores nothing: the number of threads has no bound.
+// answers about now. It stores no data, because the number of threads has no bound.
 import { useRef } from "preact/hooks";
 import type { Threads } from "../api/threads";
 import { useSession } from "../lib/session";

@@ -23,7 +23,7 @@ import { useWhere } from "./compare/use-where";
 import "../styles/compare.css";
 
 /**
- * Returns what is compared. The filter gives what was not chosen here. An earlier time without a second workload
+ * Returns what is compared. The filter provides values that were not chosen here. An earlier time without a second workload
  * compares the same workload.
  */
 function chosen(view: ViewState): CompareParams {
@@ -85,7 +85,7 @@ function withNodes(params: CompareParams, candidates: readonly NodeWorkload[]): 
   return { ...params, nodeA: withNode(candidates, sideA(params)).node, nodeB: withNode(candidates, sideB(params)).node };
 }
 
-/** Returns why nothing is compared, and what to do. */
+/** Returns why there is no comparison, and what to do. */
 function nothingYet(same: boolean, open: NodeWorkload | undefined, problem: string | undefined): [string, string] {
   if (same) return ["A and B are the same", "Choose another workload for B, or enter how much earlier B is to compare one workload at two times."];
   if (open) return [`On which node is ${open.workload}?`, "Several machines have a workload of that name. Choose one of them."];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Loads the series of a chart and keeps them. A live chart queries only its newest points; any other change queries
-// all. It knows no component.
+// all. It is independent of components.
 import type { Client } from "../api/client";
 import { fillTemplate, type Filling, isDense, seriesName } from "../lib/promql";
 import { extendFrame, type Frame, type RawSeries, toFrame } from "../lib/series";

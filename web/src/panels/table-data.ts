@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Queries all columns of a table and joins the answers into rows. It knows no component.
+// Queries all columns of a table and joins the answers into rows. It is independent of components.
 import type { Client } from "../api/client";
 import type { InstantSample } from "../api/types";
 import { fillTemplate, type Filling } from "../lib/promql";

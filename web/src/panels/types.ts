@@ -123,7 +123,7 @@ export interface BoxDef extends Common {
 /** Nested shares: each level is a label, and the width of a part is its value. */
 export interface FlameDef extends Common {
   kind: "flame";
-  /** The labels from the root to the leaves. The machine is no level, but part of the first one's name. */
+  /** The labels from the root to the leaves. The machine is not a level, but part of the first one's name. */
   keys: readonly Key[];
   /** What the width can stand for. The first one with series is shown. */
   columns: readonly Column[];

@@ -76,7 +76,7 @@ export function worthText({ saving, gain }: Pick<Finding, "saving" | "gain">): s
   return [savingText(saving), gain && say("throughput", { gain: gainText(gain) })].filter(Boolean).join("; ");
 }
 
-/** Says what limits the throughput, or that nothing shows a limit. Empty without an estimate. */
+/** Returns the limit of the throughput, or that no measurement shows one. Empty without an estimate. */
 export function limitText({ saving, gain }: Pick<Finding, "saving" | "gain">): string {
   return gain ? say("limited", { limit: gain.limit }) : saving ? say("no_limit") : "";
 }
@@ -86,7 +86,7 @@ export function assumptions({ saving, gain }: Pick<Finding, "saving" | "gain">):
   return [...new Set([...(saving?.assumptions ?? []), ...(gain?.assumptions ?? [])])];
 }
 
-/** Says how the estimates of a finding and those of the workload's other findings go together. */
+/** Returns how the estimates of a finding combine with the workload's other findings. */
 export function together({ adds, overlaps }: Pick<Finding, "adds" | "overlaps">): string[] {
   const parts: [keyof typeof phrases, string[]][] = [
     ["adds", adds],
@@ -123,7 +123,7 @@ export function subject({ workload, instance }: { workload: string; instance: st
   return onNode(workload, several ? instance : undefined);
 }
 
-/** Says what limits a workload, also where nothing is wrong. */
+/** Returns the limit of a workload, also without a finding. */
 export function limitedBy(limit: Limit, several: boolean): string {
   return `What limits ${subject(limit, several)}: ${limit.name} (${limit.because}).`;
 }
