@@ -246,7 +246,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	return all.again(emit)
 }
 
-// emitted is what a scrape has read.
+// emitted has the data that a scrape has read.
 type emitted struct {
 	at      time.Time
 	samples []prometheus.Metric

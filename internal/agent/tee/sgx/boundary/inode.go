@@ -18,7 +18,7 @@ import (
 // process.
 var errNoInode = fmt.Errorf("the inode of the mapping is not known: %w", reader.ErrStuck)
 
-// inodes returns a function that asks the kernel for the inode that is mapped at an address of this process. It is nil if
+// inodes returns a function for the inode that the kernel reports as mapped at an address of this process. It is nil if
 // the kernel cannot tell (before 5.17). Then no file is identified by it. Otherwise each is.
 func inodes(o *bpf.Object) (func(address uint64) (uint64, error), error) {
 	mapped, err := bpf.View[uint64](o, "mapped_at")

@@ -7,7 +7,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 )
 
-// Crossings returns the crossings of a process at this door, and how those of its threads are read. It returns nil if a part
+// Crossings returns the crossings of a process at this door, and how the crossings of its threads are read. It returns nil if a part
 // of them is not counted.
 func (b *Breakpoints) Crossings(p *process.Process) (*crossing.Counts, *crossing.Counter, error) {
 	if !b.Measures(p) || !b.file.Exact() {

@@ -61,7 +61,7 @@ type version struct {
 	changed unix.Timespec
 }
 
-// searched is what was found in a file.
+// searched is the result of the search in a file.
 type searched struct {
 	executable.ENCLUs
 	err   error // why it was not searched
@@ -154,7 +154,7 @@ func executed(maps []hostfs.Mapping) (files map[part][]hostfs.Mapping, order []p
 	return files, order
 }
 
-// file returns what is in a mapped file, and searches it if it is new.
+// file returns the result for a mapped file, and searches it if it is new.
 func (s *Search) file(tgid uint32, m hostfs.Mapping) (*searched, error) {
 	f, _, err := s.from.Open(tgid, m)
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *spread) cluster(cause int, seen, keeps float64) float64 {
 	return max(1, s.clusters[cause]/s.hit[cause]*(1-s.hit[cause]/s.windows))
 }
 
-// spreads are those of all workloads, while AEXs are sampled.
+// spreads are the spreads of all workloads, while AEXs are sampled.
 type spreads struct {
 	of      map[*count.Workload]*spread
 	lastEnd time.Time

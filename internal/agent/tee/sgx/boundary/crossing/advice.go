@@ -2,7 +2,7 @@
 
 package crossing
 
-// Advice is what could make a pair cheaper. The rules and their numbers are those of sgx-perf (Weichbrodt, Aublin and
+// Advice is a change that could make a pair cheaper. The rules and their numbers are those of sgx-perf (Weichbrodt, Aublin and
 // Kapitza: sgx-perf: A Performance Analysis Tool for Intel SGX Enclaves, Middleware 2018, section 4.3).
 type Advice string
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// ENCLU is the instruction that enters and resumes enclaves. The decoder does not know it.
+// ENCLU is the instruction that enters and resumes enclaves. The decoder does not support it.
 var ENCLU = []byte{0x0f, 0x01, 0xd7}
 
 // Limits of looking for ENCLU in a file.

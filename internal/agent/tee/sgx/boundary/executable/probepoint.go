@@ -85,7 +85,7 @@ func (p *Program) Begins(addresses ...uint64) (certain []uint64, err error) {
 var errUnsafe = errors.New("its first instruction cannot be probed")
 
 // check decodes the instruction that a probe would replace, and reports whether the kernel would single-step it.
-// It refuses instructions that the decoder does not know, such as ENCLU (0f 01 d7).
+// It refuses instructions that the decoder does not support, such as ENCLU (0f 01 d7).
 func check(code []byte) (stepped bool, err error) {
 	i, err := x86asm.Decode(code, 64)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// scaled is the label source of sampled OCALLs whose sum is that of the exits that Gramine counts.
+// scaled is the label source of sampled OCALLs whose sum is the number of exits that Gramine counts.
 const scaled = "gramine_exits_sampled"
 
 // named are OCALLs with an exit that a window has seen, weighted, by workload and name.

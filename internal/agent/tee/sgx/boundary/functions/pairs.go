@@ -96,7 +96,7 @@ func exactSource(f *Functions, p *process.Process) (source string) {
 	return source
 }
 
-// Crossings returns the crossings of a process by its calls, and how those of its threads are read. It returns nil if a part
+// Crossings returns the crossings of a process by its calls, and how the crossings of its threads are read. It returns nil if a part
 // of them is not counted.
 func (f *Functions) Crossings(p *process.Process) (*crossing.Counts, *crossing.Counter, error) {
 	source := exactSource(f, p)

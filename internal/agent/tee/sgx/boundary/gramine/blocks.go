@@ -23,14 +23,14 @@ type span struct{ start, end uint64 }
 // forever is the end of the span of a running thread.
 const forever = math.MaxUint64
 
-// reading is what a control block contained at one time.
+// reading is the content of a control block at one time.
 type reading struct {
 	from, to uint64 // it was read between these times
 	counters [counters]uint64
 	final    bool // by a thread that ended
 }
 
-// seen is what one pass has seen of the control blocks at one address.
+// seen has the control blocks that one pass has read at one address.
 type seen struct {
 	spans    []span
 	readings []reading

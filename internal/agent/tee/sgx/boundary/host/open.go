@@ -77,7 +77,7 @@ func (h Processes) open(tgid uint32, m hostfs.Mapping) (*os.File, hostfs.FileID,
 // ofKernel is the device of identities that are addresses of the kernel's inodes. No file system has it.
 const ofKernel = 1<<64 - 1
 
-// identify returns the identity of an opened file, which is that of the inode that probes are registered on. Each mount of
+// identify returns the identity of an opened file, which is the identity of the inode that probes are registered on. Each mount of
 // an overlay file system has an inode of its own for a file, and all of them have the probes of the file below. While the
 // file is open, no other file has the same identity.
 func (h Processes) identify(fd int, found located, mapped hostfs.FileID) (hostfs.FileID, error) {
@@ -205,7 +205,7 @@ func (h Processes) examine(tgid uint32, fd int, want hostfs.FileID) (located, er
 	return located{}, nil
 }
 
-// onOwnRoot reports whether a device is that of the root directory. A virtual machine may have its root on a file system
+// onOwnRoot reports whether a device is the device of the root directory. A virtual machine may have its root on a file system
 // of its host, which has the same magic number as one in user space.
 func (h Processes) onOwnRoot(device uint64) bool {
 	var info unix.Stat_t

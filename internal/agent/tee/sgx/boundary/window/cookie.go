@@ -10,7 +10,7 @@ const (
 	Pairs   = 1 << 44 // it is counted which call follows which
 )
 
-// Cookie encodes what the kernel side must know of a probe at a site of a file: which arguments it reads (role),
+// Cookie encodes the data of a probe at a site of a file for the kernel side: which arguments it reads (role),
 // the cost of a hit, and the number of the site (COOKIE_* of the kernel side).
 func Cookie(file int, role, cost uint8, site uint32) uint64 {
 	return uint64(file)<<48 | uint64(role)<<40 | uint64(cost)<<32 | uint64(site)

@@ -24,7 +24,7 @@ const (
 	calm = 0.7
 )
 
-// action is what must be done with the probes.
+// action is a change of the probes.
 type action uint8
 
 const (
