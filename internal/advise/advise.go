@@ -227,7 +227,7 @@ type Effect struct {
 	Unit string  `json:"unit"` // as metric names spell it
 }
 
-// Estimate is what a change of one setting would do.
+// Estimate is the estimated effect of a change of one setting.
 type Estimate struct {
 	Key         string   `json:"key"`
 	Value       string   `json:"value"`
@@ -352,7 +352,7 @@ func (a *Advice) diff(m *manifest.Manifest, v *manifest.Versions) {
 	a.Diff = diff
 }
 
-// rank sorts advice: by severity, by what is sure of the gain, then by the CPU time saved. What is insecure comes after
+// rank sorts advice: by severity, by the certain part of the gain, then by the CPU time saved. What is insecure comes after
 // everything equally severe, and a workaround after the advice about its root cause.
 func rank(all []Advice, after map[string]string) {
 	slices.SortStableFunc(all, func(a, b Advice) int {

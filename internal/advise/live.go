@@ -7,7 +7,7 @@ import (
 	"github.com/teescope/teescope/internal/advise/manifest"
 )
 
-// Live is what the processes of one running program show, without its manifest. What could not be read is zero.
+// Live has the data of the processes of one running program, without its manifest. What could not be read is zero.
 type Live struct {
 	Runtime   string    `json:"runtime"`   // as the label runtime of teescope_workload_info names it
 	App       string    `json:"app"`       // as the command line names it
@@ -20,7 +20,7 @@ type Live struct {
 	Pinned    bool      `json:"pinned"`    // its threads may run on different sets of CPUs
 }
 
-// Process is what one process shows.
+// Process has the data of one process.
 type Process struct {
 	PID     int    `json:"pid"`
 	Threads int    `json:"threads"`

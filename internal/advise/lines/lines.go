@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lines writes the lines of a manifest that advice changes, for people who must not see its other lines.
+// Package lines writes the lines of a manifest that advice changes, for users who must not see its other lines.
 //
 // It runs where the program runs: a manifest may have secrets, so it stays there. It does not read a file or send anything.
 package lines

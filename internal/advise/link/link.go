@@ -2,7 +2,7 @@
 
 // Package link names, for each finding about a program in Gramine, the advice of teescope advise about the same cause.
 //
-// It knows no manifest, so it names rules and no lines.
+// It does not read manifests, so it names rules and no lines.
 package link
 
 import (

@@ -102,7 +102,7 @@ func FromConditions(all []condition.Condition, source string) Machine {
 	return m
 }
 
-// Parse reads a file with facts: what is-sgx-available prints, or JSON of teescope advise, either its whole report or the
+// Parse reads a file with facts: the output of is-sgx-available, or JSON of teescope advise, either its whole report or the
 // object "machine" of it. The error names the file.
 func Parse(data []byte, name string) (Machine, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
@@ -211,7 +211,7 @@ func (m *Machine) Memory() (uint64, bool) {
 	return ram + swap, ok && ram > 0
 }
 
-// CPUs returns the number of online CPUs, and Nodes that of NUMA nodes.
+// CPUs returns the number of online CPUs, and Nodes the number of NUMA nodes.
 func (m *Machine) CPUs() (int, bool) { return count(m.value("cpus_online")) }
 
 // Nodes returns the number of NUMA nodes.

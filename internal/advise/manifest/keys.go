@@ -16,7 +16,7 @@ type Successor struct {
 	New     string // "" if the key has none
 	Since   string // the version of Gramine that deprecated it
 	Gone    string // the first version that does not know it; "" while it is still accepted
-	Note    string // what to know when it is replaced
+	Note    string // note for its replacement
 	convert func(Value) (string, bool)
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifest reads and edits Gramine's manifests: TOML, the Jinja templates that gramine-manifest renders, and the
-// signed .manifest.sgx with expanded trusted files. It knows all spellings of a key since Gramine 1.0.
+// signed .manifest.sgx with expanded trusted files. It supports all spellings of a key since Gramine 1.0.
 //
 // It reads bytes and returns bytes. It opens no file, and does not judge a setting.
 package manifest
@@ -79,7 +79,7 @@ type header struct {
 	array bool
 }
 
-// Kind is what a value is.
+// Kind is the type of a value.
 type Kind string
 
 // The kinds of values.
@@ -112,7 +112,7 @@ func (n *node) Field(key string) *node {
 	return nil
 }
 
-// A Value is what a manifest says of one key.
+// A Value is the value of one key in a manifest.
 type Value struct {
 	Key     string // as the manifest spells it
 	Line    int    // 0 if it is not set

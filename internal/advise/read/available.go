@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Available is what is-sgx-available of Gramine prints (print_detailed_info in is_sgx_available.cpp, 1.0 to 1.9). What a
+// Available is the output of Gramine's is-sgx-available (print_detailed_info in is_sgx_available.cpp, 1.0 to 1.9). What a
 // version does not print is nil.
 type Available struct {
 	SGX, SGX1, SGX2, FLC, EDECCSSA, AEXNotify, Driver *bool

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Config is what the configuration of another runtime than Gramine says of its enclave.
+// Config has the enclave settings in the configuration of a runtime other than Gramine.
 type Config struct {
 	Runtime string // "EGo", "Occlum", "Open Enclave" or "SCONE"
 	Memory  uint64 // bytes that the enclave may use; 0 is not set

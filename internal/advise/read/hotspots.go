@@ -45,7 +45,7 @@ func (f *Functions) Share(match func(name string) bool) (share float64, top Func
 	return min(sum/f.Total, 1), top
 }
 
-// ParseHotspots reads what "vtune -report hotspots -format csv" prints, with any of the delimiters that vtune knows. The
+// ParseHotspots reads the output of "vtune -report hotspots -format csv", with any of vtune's delimiters. The
 // value is the CPU time or, in a report of sgx-hotspots, the clock ticks.
 func ParseHotspots(data []byte) (Functions, error) {
 	var f Functions

@@ -43,7 +43,7 @@ func (m *Moved) plus(o Moved) {
 	}
 }
 
-// Traffic is what the system calls of a trace moved.
+// Traffic has the bytes that the system calls of a trace moved.
 type Traffic struct {
 	All     Moved
 	Gramine Moved            // through the sockets of the host that Gramine makes pipes and Unix sockets from: one or both ends

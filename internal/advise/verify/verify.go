@@ -62,7 +62,7 @@ type Row struct {
 	Why       string       `json:"why,omitempty"`
 }
 
-// Findings are those of an analysis of one run.
+// Findings are the findings of an analysis of one run.
 type Findings struct {
 	List   []analysis.Finding
 	Judged []string // rules that could judge the run
