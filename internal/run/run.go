@@ -3,7 +3,7 @@
 // Package run describes recorded runs of a program, and reads and writes run files: what was run under which conditions,
 // the samples of its metrics, its phases and its outcomes. docs/user/run-file.md describes the format.
 //
-// It neither records nor judges: it knows no metric, no agent and no benchmark.
+// It does not record or evaluate, and does not depend on metrics, agents or benchmarks.
 package run
 
 import (

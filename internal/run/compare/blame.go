@@ -16,7 +16,7 @@ import (
 // Blame says what accounts for the difference in time per operation between two groups.
 type Blame struct {
 	From, To string // names of the groups
-	// Unit is that of all figures: "s/op", or "s/repetition" if the operations are unknown.
+	// Unit is the unit of all figures: "s/op", or "s/repetition" if the operations are unknown.
 	Unit   string
 	Whole  Share // wall-clock time of the phase
 	Views  []View

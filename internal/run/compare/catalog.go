@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Area is what a metric is about. Tables show the areas in the order of [areas].
+// Area is the subject of a metric. Tables show the areas in the order of [areas].
 type Area string
 
 // The areas.

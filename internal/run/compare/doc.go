@@ -3,5 +3,5 @@
 // Package compare compares recorded runs: which metrics differ, by how much, whether that is noise, and what accounts for
 // the time. One repetition is one observation.
 //
-// It opens no files and knows no flags. It writes no report: internal/cli/compare does.
+// It does not open files or define flags. It writes no report: internal/cli/compare does.
 package compare

@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/run/outcome"
 )
 
-// Limits of what is compared.
+// Limits of a comparison.
 const (
 	MaxRecords      = 10_000 // run files
 	maxObservations = 400    // repetitions of a group
@@ -27,7 +27,7 @@ const (
 	rest            = "other"
 )
 
-// Record is what a comparison needs of a run file.
+// Record is the part of a run file that a comparison needs.
 type Record struct {
 	File       string
 	Labels     map[string]string
@@ -38,7 +38,7 @@ type Record struct {
 	Metrics    map[string]Metric        // of the series, by ID, without what they are divided by
 	outcomes   map[string]Metric        // by name: an outcome may have the name of a metric
 	Workloads  []string                 // whose series are summed; empty for all
-	Notes      []string                 // what is wrong with the recording
+	Notes      []string                 // problems of the recording
 	Startups   []Startup                // of the repetitions that have one
 	named      bool                     // whether the user named Workloads
 	origin     origin                   // how figures were had

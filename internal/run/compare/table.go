@@ -25,7 +25,7 @@ type Options struct {
 	Force      bool    // judge in spite of different conditions
 }
 
-// Alpha is the chance of any false result in a table, and Level that of the intervals.
+// Alpha is the chance of any false result in a table, and Level the level of the intervals.
 const (
 	Alpha = 0.05
 	Level = 1 - Alpha
@@ -189,7 +189,7 @@ func (t *Table) sources() {
 	}
 }
 
-// note takes over what is wrong with the recordings of a group.
+// note copies the problems of the recordings of a group.
 func (t *Table) note(g *Group) {
 	for _, r := range g.Records {
 		t.Notes = append(t.Notes, notes(r)...)

@@ -22,7 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Subject is what is recorded. The zero value is nothing: then only the machine has conditions.
+// Subject is the recorded program. The zero value is nothing: then only the machine has conditions.
 type Subject struct {
 	PID     int      // the process, for its affinity; 0 for none
 	Path    string   // the executable file; empty for none

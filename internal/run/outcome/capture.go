@@ -58,7 +58,7 @@ func (c *Capture) Dropped() int64 {
 	return c.dropped
 }
 
-// Bytes returns a copy of what is kept. If bytes were dropped, a line says how many, and the lines that it cuts are omitted.
+// Bytes returns a copy of the kept output. If bytes were dropped, a line says how many, and the lines that it cuts are omitted.
 func (c *Capture) Bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@
 // that a program did not print is absent. A latency printed as zero is below the resolution of the program, so it is
 // absent too.
 //
-// The package starts no benchmark, judges no figure, and knows nothing of run files.
+// The package does not start benchmarks, evaluate figures, or depend on run files.
 package outcome
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// section is what a benchmark reports of one test, once.
+// section is one report of a benchmark about one test.
 type section struct {
 	tool, test string
 	outcomes   []Outcome

@@ -15,7 +15,7 @@ type Part struct {
 	Inclusive int64   // of samples with the function on the stack, within the root
 	Own       int64   // of these, samples in which no other function of the breakdown is further in
 	OfRoot    float64 // Inclusive divided by that of the root
-	// Interval is that of OfRoot, binomial, as in Row.
+	// Interval is the binomial interval of OfRoot, as in Row.
 	Interval stat.Interval
 	Parent   string  // the function of the breakdown that calls it most, perhaps through others
 	OfParent float64 // the part of the parent's inclusive value that is spent in this function

@@ -22,7 +22,7 @@ type Change struct {
 	ShareAfter    float64
 	Difference    int64
 	Part          float64 // of the whole difference; NaN if that is 0
-	// Interval is that of the difference if the wholes are known exactly. All intervals of a difference hold together in
+	// Interval is the interval of the difference if the wholes are known exactly. All intervals of a difference hold together in
 	// Level of all cases. It has no observations if a profile does not say how many samples were taken.
 	Interval stat.Interval
 	Sure     bool // whether the interval is on one side of 0

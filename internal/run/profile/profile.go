@@ -80,14 +80,14 @@ const (
 
 // Libraries that are not files, of frames that stand for what is not a function.
 const (
-	EnclaveLibrary = "[enclave]"      // code in an enclave, which nobody outside can name
+	EnclaveLibrary = "[enclave]"      // code in an enclave, whose functions are not visible
 	CallLibrary    = "[system calls]" // a system call
 )
 
 // A Label describes where samples are from.
 type Label struct{ Key, Value string }
 
-// A ValueType is what the values of samples count, such as "cpu" in "nanoseconds" or "samples" in "count".
+// A ValueType is the kind and unit of the values of samples, such as "cpu" in "nanoseconds" or "samples" in "count".
 type ValueType struct{ Type, Unit string }
 
 func (t ValueType) String() string { return t.Type + " (" + t.Unit + ")" }
@@ -118,7 +118,7 @@ type Profile struct {
 	Samples   []Sample
 	Began     time.Time     // when the recording began; zero if unknown
 	Lasted    time.Duration // how long it took; 0 if unknown
-	Notes     []string      // what a reader of figures must know, such as samples that the kernel lost
+	Notes     []string      // notes for readers of figures, such as samples that the kernel lost
 }
 
 // Label returns the value of a label of a sample, or "".

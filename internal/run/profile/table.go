@@ -74,7 +74,7 @@ type Row struct {
 	Absolute int64 // share of the whole in its unit, rounded so that the rows add up to the whole
 }
 
-// Whole is what a profile is a sample of: CPU time in nanoseconds, or a percentage of a CPU in billionths of a percent.
+// Whole is the total of a profile: CPU time in nanoseconds, or a percentage of a CPU in billionths of a percent.
 type Whole struct {
 	Amount int64
 	Unit   string // "ns", "%" or "" if it is unknown

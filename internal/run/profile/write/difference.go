@@ -34,7 +34,7 @@ func Difference(w io.Writer, format string, before, after *profile.Profile, titl
 	return out.Flush()
 }
 
-// Graph reports whether a format is that of a flame graph.
+// Graph reports whether a format is a flame graph.
 func Graph(format string) bool { return format == "svg" || format == "html" }
 
 func amount(p *profile.Profile) string {

@@ -127,7 +127,7 @@ func class(f profile.Frame) string {
 // A look is how the frames of a graph are drawn.
 type look struct {
 	class   func(bar) string // the colour
-	label   func(bar) string // what is said of the frame after its name
+	label   func(bar) string // text of the frame after its name
 	caption func(least int64) string
 }
 

@@ -5,7 +5,7 @@
 // (tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h).
 //
 // It reads a recording once from the beginning to the end, in memory that does not depend on its length. What it reads may
-// be hostile. It knows processes and their mappings. It finds no names of functions: it has only those that the recording gives
+// be hostile. It tracks processes and their mappings. It finds no names of functions: it has only those that the recording gives
 // to code that the kernel has generated.
 package perfdata
 
@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/run/profile"
 )
 
-// Limits of what is kept of a recording.
+// Limits of the data of a recording.
 const (
 	maxEvents   = 4096
 	maxIDs      = 1 << 20
@@ -78,7 +78,7 @@ type Sample struct {
 	Single   bool    // the recording has no stacks, only the innermost frame
 }
 
-// A Recording is what is known at the end.
+// A Recording is the result at the end.
 type Recording struct {
 	Arch    string // as uname -m; empty if unknown
 	Release string // as uname -r; empty if unknown
@@ -92,7 +92,7 @@ type Recording struct {
 	Gramine      bool              // Gramine's profiler wrote it
 }
 
-// Read reads a recording and calls each for its samples, in the order of their time. Progress is told the bytes that were
+// Read reads a recording and calls each for its samples, in the order of their time. Progress is called with the bytes that were
 // read; it may be nil.
 func Read(in io.Reader, progress func(int64), each func(*Sample) error) (*Recording, error) {
 	r := &reader{in: &counting{from: in, tell: progress}, ids: map[uint64]*Event{}, rec: Recording{BuildIDs: map[string]string{}}}
