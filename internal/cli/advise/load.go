@@ -35,7 +35,7 @@ const maxConfig = 1 << 20
 // ThisMachine as a name of a file stands for the machine that the program runs on.
 const ThisMachine = "this"
 
-// Files names what is read. All are optional.
+// Files has the files to read. All are optional.
 type Files struct {
 	Manifest, Stats, Strace, Log, Profile, Scaling, Config, Run string
 	Define                                                      []string // k=v, the variables of a template

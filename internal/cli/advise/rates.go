@@ -24,7 +24,7 @@ const maxReason = 300
 // perRate bounds each query for a rate.
 const perRate = 10 * time.Second
 
-// askerOf returns what asks the only machine of an analysis, or nil if there are several.
+// askerOf returns the function that queries the only machine of an analysis, or nil if there are several.
 func askerOf(ctx context.Context, r engine.Result) *query.Asker {
 	sources := r.Sources()
 	if len(sources) != 1 {

@@ -3,7 +3,7 @@
 // Package compare implements teescope compare and teescope history: it reads run files and writes comparisons as text,
 // JSON, CSV, Markdown, HTML and in Go's benchmark format.
 //
-// It judges nothing: internal/run/compare does. It knows no flags.
+// It judges nothing: internal/run/compare does. It does not define flags.
 package compare
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/run/compare"
 )
 
-// Extension is that of run files.
+// Extension is the extension of run files.
 const Extension = ".tsrun"
 
 // Formats lists the formats of comparisons.

@@ -232,7 +232,7 @@ func (r *recording) split(ctx context.Context, c *child, at chan<- time.Time) {
 	at <- steady
 }
 
-// conclude writes what is known at the end of a repetition.
+// conclude writes the results at the end of a repetition.
 func (r *recording) conclude(p run.Phase, state observed, c *child, split time.Time) error {
 	if r.Repeat > 1 {
 		r.about = r.title(run.Whole, p.Repetition) + ": "

@@ -28,7 +28,7 @@ const (
 	maxRuns     = 10_000 // repetitions and warm-ups
 )
 
-// Options says what is recorded.
+// Options selects the recorded data.
 type Options struct {
 	Command []string      // empty to observe what runs
 	For     time.Duration // how long to observe without a command

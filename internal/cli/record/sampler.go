@@ -32,7 +32,7 @@ type sampler struct {
 	images map[string]string // of the chosen workloads that are containers, by the name of the container
 }
 
-// observed is what the recorder says about its samples.
+// observed has the recorder's data about its samples.
 type observed struct {
 	samples  int
 	missed   int           // samples that the agent did not answer
@@ -54,7 +54,7 @@ type observed struct {
 // span is a counter at the first and the last sample of a phase.
 type span struct{ first, last float64 }
 
-// activity is what the chosen workloads have done up to a time.
+// activity is the activity of the chosen workloads up to a time.
 type activity struct {
 	at    time.Time
 	calls float64 // system calls

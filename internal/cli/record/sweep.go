@@ -71,7 +71,7 @@ type Sweep struct {
 	Seed     int64         // of the random order; 0 takes one from the clock
 }
 
-// plan is what a sweep does. It is kept in the directory, so that an interrupted one continues in the same order.
+// plan is the plan of a sweep. It is kept in the directory, so that an interrupted one continues in the same order.
 type plan struct {
 	Command  []string          `json:"command"`
 	Setup    string            `json:"setup,omitempty"`
@@ -89,7 +89,7 @@ type spot struct {
 	file       string
 }
 
-// Run records what is missing in the directory. It returns the first exit status of a command that is not 0.
+// Run records the runs that are missing in the directory. It returns the first exit status of a command that is not 0.
 func (s Sweep) Run(ctx context.Context, o Options) (status int, err error) {
 	if err := o.check(); err != nil {
 		return StatusFailed, err
@@ -244,7 +244,7 @@ func (p plan) spots(dir string) ([]spot, error) {
 	return spots, nil
 }
 
-// options returns those of one run.
+// options returns the options of one run.
 func (p plan) options(o Options, at spot) *Options {
 	var pairs []string
 	for name, value := range at.values {
