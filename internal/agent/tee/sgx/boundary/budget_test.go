@@ -37,6 +37,7 @@ func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
+	b.patience = readPatience // of an agent, which must not miss the end of a window
 	go func() { ended <- b.Run(ctx) }()
 	for round := 1; ; round++ {
 		wrong := compareAboveTheBudget(t, b, app, budget)

@@ -156,6 +156,7 @@ func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 	before := scrape(t, b)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
+	b.patience = readPatience // of an agent, which must not miss the end of a window
 	go func() { ended <- b.Run(ctx) }()
 	began := time.Now()
 	for time.Since(began) < 8*time.Second {
