@@ -30,9 +30,9 @@ func how(instance string) string {
 	return "The lines of the manifest: sudo teescope advise --live, on " + where + "."
 }
 
-// Of returns what advice there is about the cause of a rule of the analysis, and how to get the lines on the machine of an instance. It
+// linkOf returns what advice there is about the cause of a rule of the analysis, and how to get the lines on the machine of an instance. It
 // is empty if there is none.
-func Of(rule, instance string) []string {
+func linkOf(rule, instance string) []string {
 	var all []string
 	for _, r := range rules.All() {
 		judges := slices.ContainsFunc(r.Needs, func(list []advise.Input) bool { return slices.Contains(list, advise.Findings) })
@@ -50,7 +50,7 @@ func Of(rule, instance string) []string {
 func Add(ctx context.Context, source query.Source, r *engine.Result) {
 	linked := make(map[int][]string)
 	for i, f := range r.Findings {
-		if of := Of(f.Rule, f.Instance); of != nil && f.Workload != "" {
+		if of := linkOf(f.Rule, f.Instance); of != nil && f.Workload != "" {
 			linked[i] = of
 		}
 	}

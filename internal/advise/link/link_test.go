@@ -73,7 +73,7 @@ func TestOf(t *testing.T) {
 		judged.OCALLBound: "(ocalls)", judged.Exitless: "(exitless-off)", judged.AEXStorm: "(aex-rate)", judged.EPCThrashing: "(enclave-over-epc)", judged.ProcessChurn: "(forks)",
 		judged.ThreadsOverCapacity: "(thread-slots)", judged.SlowStart: "(slow-load)", judged.PageFaultStorm: "(preheat)", judged.EncryptionTax: "(encrypted-files)",
 	} {
-		if of := Of(rule, ""); !slices.ContainsFunc(of, func(s string) bool { return strings.HasSuffix(s, want) }) {
+		if of := linkOf(rule, ""); !slices.ContainsFunc(of, func(s string) bool { return strings.HasSuffix(s, want) }) {
 			t.Errorf("%s: %v, want %s", rule, of, want)
 		}
 	}

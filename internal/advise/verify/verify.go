@@ -20,8 +20,8 @@ type Claim string
 
 // The claims.
 const (
-	Throughput Claim = "throughput" // gain as a ratio: 0.2 is 20 % more
-	CPUTime    Claim = "CPU time"   // saved, in cores, for as many operations a second as before
+	throughputName Claim = "throughput" // gain as a ratio: 0.2 is 20 % more
+	cpuTimeName    Claim = "CPU time"   // saved, in cores, for as many operations a second as before
 )
 
 // Verdict says whether a prediction came true.
@@ -121,10 +121,10 @@ func Judge(t Tables, j int, before, after Findings) []Row {
 func predictions(found analysis.Finding) []Row {
 	var rows []Row
 	if g := found.Gain; g != nil {
-		rows = append(rows, Row{Rule: found.Rule, Title: found.Title, Claim: Throughput, Unit: "ratio", Predicted: Span{g.Low, g.High}})
+		rows = append(rows, Row{Rule: found.Rule, Title: found.Title, Claim: throughputName, Unit: "ratio", Predicted: Span{g.Low, g.High}})
 	}
 	if s := found.Saving; s != nil {
-		rows = append(rows, Row{Rule: found.Rule, Title: found.Title, Claim: CPUTime, Unit: "cores", Predicted: Span{s.Low, s.High}})
+		rows = append(rows, Row{Rule: found.Rule, Title: found.Title, Claim: cpuTimeName, Unit: "cores", Predicted: Span{s.Low, s.High}})
 	}
 	return rows
 }
@@ -132,11 +132,11 @@ func predictions(found analysis.Finding) []Row {
 // observe fills in what the tables show, and the verdict on it.
 func (t Tables) observe(row *Row, j int) {
 	found := throughput(t.Work)
-	if row.Claim == CPUTime {
+	if row.Claim == cpuTimeName {
 		found = cpu(t.Work)
 	}
 	if found == nil {
-		row.Verdict, row.Why = Undecided, "the runs have no "+map[Claim]string{Throughput: "outcome throughput", CPUTime: "CPU time"}[row.Claim]
+		row.Verdict, row.Why = Undecided, "the runs have no "+map[Claim]string{throughputName: "outcome throughput", cpuTimeName: "CPU time"}[row.Claim]
 		return
 	}
 	cells := found.Cells
@@ -146,7 +146,7 @@ func (t Tables) observe(row *Row, j int) {
 		row.Verdict, row.Why = Undecided, "too few repetitions"
 		return
 	}
-	if row.Claim == Throughput {
+	if row.Claim == throughputName {
 		row.Observed = &Observation{c.Ratio.Value - 1, Span{c.Ratio.Low - 1, c.Ratio.High - 1}}
 	} else {
 		second := cpu(t.Second)

@@ -92,9 +92,6 @@ func (o *Object) CreateMaps() error {
 // Map returns the map with a name, or nil.
 func (o *Object) Map(name string) *ebpf.Map { return o.maps[name] }
 
-// Maps returns the names of all maps, sorted.
-func (o *Object) Maps() []string { return slices.Sorted(maps.Keys(o.maps)) }
-
 // Programs returns the names of all programs of the object file, sorted. It must be called before Loaded.
 func (o *Object) Programs() []string { return slices.Sorted(maps.Keys(o.spec.Programs)) }
 

@@ -58,9 +58,6 @@ func NewDutyCycle(p Programs, groups int) *DutyCycle {
 // Active reports whether events are sampled.
 func (d *DutyCycle) Active() bool { return d.active }
 
-// Opened reports whether the window is open.
-func (d *DutyCycle) Opened() bool { return d.open }
-
 // WarmingUp reports whether this cycle is the warm-up.
 func (d *DutyCycle) WarmingUp() bool { return d.warmUp }
 
@@ -168,8 +165,8 @@ type Cycle struct {
 	final  bool // the group or sampling ends
 }
 
-// Sampled reports whether only a part of the cycle was counted.
-func (c Cycle) Sampled() bool { return !c.warmUp }
+// hasSampled reports whether only a part of the cycle was counted.
+func (c Cycle) hasSampled() bool { return !c.warmUp }
 
 // EndCycle ends a cycle and begins the next one. The caller has just read all groups. EndCycle returns false if the
 // window was too short for estimates, because the agent was not scheduled or could not attach. Then this cycle is

@@ -77,7 +77,7 @@ func (v *Variance) Include(o *Variance) { v.cycle.add(o.cycle) }
 func (v *Variance) EndCycle(c Cycle, rate float64) {
 	s := v.cycle
 	v.cycle = spread{}
-	if !c.Sampled() {
+	if !c.hasSampled() {
 		return
 	}
 	if c.unseen > 0 { // events are extrapolated from the last cycle

@@ -19,8 +19,8 @@ import (
 
 // Limits of one answer.
 const (
-	// Max is the maximum number of listed threads, which are those with the most CPU time so far.
-	Max = 256
+	// maxThreads is the maximum number of listed threads, which are those with the most CPU time so far.
+	maxThreads = 256
 	// maxCompared is the maximum number of threads whose CPU time is read to find those. Each read takes 10 us.
 	maxCompared = 1 << 14
 )
@@ -119,7 +119,7 @@ func (r *Reader) cross(pids []int, list *List) map[crossing.Thread]crossing.Coun
 	slices.SortFunc(report.Processes, func(a, b crossing.Process) int {
 		return cmp.Or(cmp.Compare(b.Enters, a.Enters), cmp.Compare(a.PID, b.PID))
 	})
-	list.Crossing = report.Processes[:min(len(report.Processes), Max)]
+	list.Crossing = report.Processes[:min(len(report.Processes), maxThreads)]
 	list.Pairs, list.PairsLeftOut = report.Pairs, report.LeftOut
 	return report.Threads
 }
@@ -138,7 +138,7 @@ func (r *Reader) busiest(ctx context.Context, pids []int, list *List) []id {
 		}
 	}
 	list.Compared = len(all)
-	if len(all) <= Max {
+	if len(all) <= maxThreads {
 		return all
 	}
 	used := make(map[id]time.Duration, len(all))
@@ -149,7 +149,7 @@ func (r *Reader) busiest(ctx context.Context, pids []int, list *List) []id {
 		used[one], _, _ = r.cpu(one)
 	}
 	slices.SortFunc(all, func(a, b id) int { return cmp.Or(cmp.Compare(used[b], used[a]), cmp.Compare(a.tid, b.tid)) })
-	return all[:Max]
+	return all[:maxThreads]
 }
 
 func (r *Reader) of(t id) hostfs.Process { return r.proc.Process(t.pid).Thread(t.tid) }

@@ -137,7 +137,7 @@ func TestNamesAreText(t *testing.T) {
 // With too many threads, those with the most CPU time are listed, regardless of their order.
 func TestTheBusiestOfManyThreads(t *testing.T) {
 	proc := t.TempDir()
-	const all = Max + 50
+	const all = maxThreads + 50
 	for i := range all {
 		tid := 1000 + i
 		files(t, proc, 1000, tid, map[string]string{
@@ -145,11 +145,11 @@ func TestTheBusiestOfManyThreads(t *testing.T) {
 		})
 	}
 	l := read(t, New(proc, workload("w", 1000), outside), "w")
-	if l.Threads != all || l.Compared != all || len(l.List) != Max {
+	if l.Threads != all || l.Compared != all || len(l.List) != maxThreads {
 		t.Fatalf("%d threads, %d compared, %d listed", l.Threads, l.Compared, len(l.List))
 	}
 	for _, one := range l.List {
-		if one.CPU < float64(all-Max)/1e9 {
+		if one.CPU < float64(all-maxThreads)/1e9 {
 			t.Errorf("the thread %d with %v s is listed, and busier ones are not", one.TID, one.CPU)
 		}
 	}

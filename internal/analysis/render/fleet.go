@@ -39,8 +39,8 @@ type Member struct {
 	SavedHigh float64           `json:"saved_cores_high"`
 }
 
-// Causes returns those of [AllCauses] that several machines have.
-func Causes(findings []analysis.Finding) []Cause {
+// causesOf returns those of [AllCauses] that several machines have.
+func causesOf(findings []analysis.Finding) []Cause {
 	return slices.DeleteFunc(AllCauses(findings), func(c Cause) bool { return c.Machines < 2 })
 }
 
@@ -98,7 +98,7 @@ func sum(a, b float64) float64 { return min(a+b, math.MaxFloat64) }
 func (c Cause) Text() string {
 	line := say("fleet_cause", "title", clean(c.Title), "rule", clean(c.Rule), "severity", string(c.Severity),
 		"machines", text.Plural(c.Machines, "machine", "machines"), "findings", text.Plural(c.Findings, "finding", "findings"))
-	if saved := Saving(estimate.Saves(c.SavedLow, c.SavedHigh)); saved != "" && len(c.Members) > 0 {
+	if saved := savingText(estimate.Saves(c.SavedLow, c.SavedHigh)); saved != "" && len(c.Members) > 0 {
 		first := analysis.Finding{Workload: c.Members[0].Workload, Instance: c.Members[0].Instance}
 		line += say("fleet_saved", "saving", saved, "first", subject(first))
 	}

@@ -82,7 +82,7 @@ func TestTheMembersOfACauseAreBounded(t *testing.T) {
 	for i := range 3 * mostMembers {
 		many = append(many, analysis.Finding{Rule: "r", Workload: "w", Instance: fmt.Sprint(i), Severity: analysis.Low, Saving: estimate.Saves(float64(i), float64(i)+1)})
 	}
-	causes := Causes(many)
+	causes := causesOf(many)
 	if len(causes) != 1 || causes[0].Machines != 150 || len(causes[0].Members) != mostMembers || causes[0].Members[0].Instance != "149" {
 		t.Errorf("%+v", causes)
 	}
@@ -92,7 +92,7 @@ func TestTheMembersOfACauseAreBounded(t *testing.T) {
 	if err := New("x", engine.Result{Findings: many}, 0, nil).JSON(io.Discard); err != nil {
 		t.Errorf("with garbage: %v", err)
 	}
-	if got := Causes([]analysis.Finding{{Rule: "r", Workload: "a"}, {Rule: "r", Workload: "b"}}); len(got) != 0 {
+	if got := causesOf([]analysis.Finding{{Rule: "r", Workload: "a"}, {Rule: "r", Workload: "b"}}); len(got) != 0 {
 		t.Errorf("without machines: %+v", got)
 	}
 }

@@ -21,7 +21,7 @@ func code(s string) string { return text.MarkdownCode(clean(s)) }
 // Markdown writes the report for an issue or a wiki.
 func (r Report) Markdown(out io.Writer) error {
 	w := bufio.NewWriter(out)
-	fmt.Fprintf(w, "## %s\n\n", markdown(r.Verdict()))
+	fmt.Fprintf(w, "## %s\n\n", markdown(r.verdictText()))
 	fmt.Fprintf(w, "%s up to %s, from %s.\n", span(r.Window), r.At.Format("2006-01-02 15:04:05 MST"), code(r.Source))
 	markdownList(w, "### "+say("fleet"), r.causes())
 	for i, f := range r.Findings {

@@ -163,12 +163,12 @@ func windows() []window.Stat {
 func TestPlot(t *testing.T) {
 	for _, s := range windows() {
 		r := New("x", nothing(), 0, nil).WithWindows([]window.Stat{s})
-		if n := utf8.RuneCountInString(r.Windows[0].Plot()); n > plotColumns || n == 0 {
+		if n := utf8.RuneCountInString(r.Windows[0].plot()); n > plotColumns || n == 0 {
 			t.Errorf("%s: %d columns", s.Metric.Name, n)
 		}
 	}
 	b := Box{Min: 0, WhiskerLow: 10, Q1: 20, Median: 25, Q3: 30, WhiskerHigh: 35, Max: 39, N: 9}
-	if got, want := b.Plot(), "·         ├─────────█████┃█████────┤   ·"; got != want {
+	if got, want := b.plot(), "·         ├─────────█████┃█████────┤   ·"; got != want {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }
@@ -209,7 +209,7 @@ func TestNothingIsClaimedWhileNoRuleHasJudged(t *testing.T) {
 			"Not known: no rule has judged 3 workloads over 30 s (" + noData + ")."},
 	} {
 		r := New("x", engine.Result{At: at, Window: 30 * time.Second, Workloads: 3, Skipped: c.skipped}, 0, nil)
-		if got := r.Verdict(); got != c.want {
+		if got := r.verdictText(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -409,11 +409,11 @@ func TestGain(t *testing.T) {
 		{0, 19, "up to 20 times as much"}, {0.001, 0.002, "under 1 % more"}, {0.2, 0.2, "about 20 % more"}, {0.02, 0.034, "2 to 3.4 % more"},
 		{0.1, 0.31, "at least 10 % more"}, {0.2, 4, "at least 20 % more"}, // wider than threefold
 	} {
-		if got := Gain(&estimate.Gain{Low: tt.low, High: tt.high}); got != tt.want {
+		if got := gainText(&estimate.Gain{Low: tt.low, High: tt.high}); got != tt.want {
 			t.Errorf("%v to %v is %q, want %q", tt.low, tt.high, got, tt.want)
 		}
 	}
-	if got := Gain(nil); got != "" {
+	if got := gainText(nil); got != "" {
 		t.Errorf("no gain is %q", got)
 	}
 }
@@ -426,7 +426,7 @@ func TestSaving(t *testing.T) {
 		{0.15, 0.4, "0.15 to 0.4 CPU cores saved"}, {0, 0.5, "up to 0.5 CPU cores saved"}, {0.02, 0.3, "at least 0.02 CPU cores saved"},
 		{1.2, 1.2001, "about 1.2 CPU cores saved"}, {12, 30, "12 to 30 CPU cores saved"},
 	} {
-		if got := Saving(&estimate.Saving{Low: tt.low, High: tt.high}); got != tt.want {
+		if got := savingText(&estimate.Saving{Low: tt.low, High: tt.high}); got != tt.want {
 			t.Errorf("%v to %v is %q, want %q", tt.low, tt.high, got, tt.want)
 		}
 	}
@@ -455,8 +455,8 @@ func TestMutedAndReplaced(t *testing.T) {
 	result.Findings[1].Silence = &analysis.Silenced{ID: "a", Kind: analysis.Mute, Comment: "load test", EndsAt: at}
 	all := New("a", result, 0, nil)
 	r := all.Silenced(all.Findings, false)
-	if len(r.Findings) != len(all.Findings)-1 || r.Muted != 1 || !strings.HasSuffix(r.Verdict(), " Muted: 1 finding.") {
-		t.Errorf("%d findings, %d muted: %s", len(r.Findings), r.Muted, r.Verdict())
+	if len(r.Findings) != len(all.Findings)-1 || r.Muted != 1 || !strings.HasSuffix(r.verdictText(), " Muted: 1 finding.") {
+		t.Errorf("%d findings, %d muted: %s", len(r.Findings), r.Muted, r.verdictText())
 	}
 	if listed := all.Silenced(all.Findings, true); len(listed.Findings) != len(all.Findings) || listed.Muted != 1 {
 		t.Errorf("on request: %d findings, %d muted", len(listed.Findings), listed.Muted)

@@ -18,8 +18,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// Schema is the version of the JSON. It increases when a member changes its meaning or is removed.
-const Schema = 1
+// schemaVersion is the version of the JSON. It increases when a member changes its meaning or is removed.
+const schemaVersion = 1
 
 // Usual is the default number of listed findings.
 const Usual = 5
@@ -52,10 +52,10 @@ type Report struct {
 // New makes a report with at most this many findings; 0 means all.
 func New(source string, r engine.Result, most int, warnings []string) Report {
 	report := Report{
-		Schema: Schema, Source: source, At: r.At.UTC(), Window: r.Window.Seconds(), Workloads: r.Workloads,
+		Schema: schemaVersion, Source: source, At: r.At.UTC(), Window: r.Window.Seconds(), Workloads: r.Workloads,
 		Findings: slices.Clone(r.Findings), Problems: r.Problems, Checked: r.Checked, Skipped: r.Skipped, Warnings: warnings,
 	}
-	report.Causes = Causes(r.Findings)
+	report.Causes = causesOf(r.Findings)
 	if most > 0 && len(report.Findings) > most {
 		report.LeftOut = len(report.Findings) - most
 		report.Findings = report.Findings[:most]
@@ -100,7 +100,7 @@ func (r Report) Silenced(marked []analysis.Finding, all bool) Report {
 	if all {
 		r.Findings = marked
 	}
-	r.Causes = Causes(r.Findings)
+	r.Causes = causesOf(r.Findings)
 	return r
 }
 

@@ -81,7 +81,7 @@ func Wrap(s string, width int) []string {
 // Text writes the report for a terminal: the verdict, the findings, and what could not be judged.
 func (r Report) Text(w io.Writer, colour bool) error {
 	t := terminal{bufio.NewWriter(w), colour}
-	t.styled(bold, "", r.Verdict())
+	t.styled(bold, "", r.verdictText())
 	t.styled(dim, "", fmt.Sprintf("%s up to %s, from %s", span(r.Window), r.At.Format("2006-01-02 15:04:05 MST"), r.Source))
 	if lines := r.causes(); len(lines) > 0 {
 		t.line()

@@ -57,9 +57,9 @@ func unitOf(unit string) string {
 // plotColumns is the width of a box plot.
 const plotColumns = 40
 
-// Plot draws a box plot in one line, from the smallest value at the left to the largest at the right. The box around
+// plot draws a box plot in one line, from the smallest value at the left to the largest at the right. The box around
 // the median consists of blocks, the whiskers of lines, and outliers of dots.
-func (b Box) Plot() string {
+func (b Box) plot() string {
 	span := b.Max - b.Min
 	if !(span > 0) || math.IsInf(span, 0) {
 		return strings.Repeat(" ", plotColumns/2-1) + "┃" // one value
@@ -101,7 +101,7 @@ func (t terminal) windows(r Report) {
 			if b.Workload == target[0] && b.Instance == target[1] {
 				t.prose("   ", fmt.Sprintf("%s: median %s, half of all %s to %s, n=%d, %s", b.Metric, Value(b.Median, b.Unit),
 					Value(b.Q1, b.Unit), Value(b.Q3, b.Unit), b.N, text.Plural(b.Outliers, "outlier", "outliers")))
-				t.line("     ", t.paint(dim, fmt.Sprintf("%10s %-*s %s", Value(b.Min, b.Unit), plotColumns, b.Plot(), Value(b.Max, b.Unit))))
+				t.line("     ", t.paint(dim, fmt.Sprintf("%10s %-*s %s", Value(b.Min, b.Unit), plotColumns, b.plot(), Value(b.Max, b.Unit))))
 			}
 		}
 	}

@@ -117,8 +117,8 @@ func times(v float64) string {
 // only its lower end is printed.
 const mostSpread = 3
 
-// Gain formats the interval of the additional throughput without the cause.
-func Gain(g *estimate.Gain) string {
+// gainText formats the interval of the additional throughput without the cause.
+func gainText(g *estimate.Gain) string {
 	switch {
 	case g == nil:
 		return ""
@@ -143,8 +143,8 @@ func Gain(g *estimate.Gain) string {
 // leastCores is the least CPU time, in cores, that is printed. A lower end below it is not a promise.
 const leastCores = 0.001
 
-// Saving formats the interval of the CPU time that is saved without the cause.
-func Saving(s *estimate.Saving) string {
+// savingText formats the interval of the CPU time that is saved without the cause.
+func savingText(s *estimate.Saving) string {
 	if s == nil {
 		return ""
 	}
@@ -166,10 +166,10 @@ func Saving(s *estimate.Saving) string {
 func Worth(f analysis.Finding) string {
 	var parts []string
 	if f.Saving != nil {
-		parts = append(parts, Saving(f.Saving))
+		parts = append(parts, savingText(f.Saving))
 	}
 	if f.Gain != nil {
-		parts = append(parts, say("throughput", "gain", Gain(f.Gain)))
+		parts = append(parts, say("throughput", "gain", gainText(f.Gain)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -309,8 +309,8 @@ func span(seconds float64) string {
 	return fmt.Sprintf("%.0f d", d.Hours()/24)
 }
 
-// Verdict summarizes the report in one or two sentences, and says how many findings are muted.
-func (r Report) Verdict() string {
+// verdictText summarizes the report in one or two sentences, and says how many findings are muted.
+func (r Report) verdictText() string {
 	if r.Muted == 0 {
 		return r.verdict()
 	}

@@ -24,7 +24,7 @@ type Run struct {
 
 // Bounds of a table of runs.
 const (
-	Max        = 10_000
+	maxRuns    = 10_000
 	maxColumns = 64 // each, of settings and of outcomes
 )
 

@@ -60,7 +60,7 @@ func TestReadRunsSaysWhatIsWrong(t *testing.T) {
 		"{\"runs\": [\n\n!]}":                                          "runs:3: ",
 		"{\"runs\": []} {}":                                            "something after the table",
 		"setting:a,outcome:b\n1,2\n\x1b[2J,3\n":                        "cannot be printed",
-		"setting:a,outcome:b\n" + strings.Repeat("1,2\n", Max+1):       "more than 10000 runs",
+		"setting:a,outcome:b\n" + strings.Repeat("1,2\n", maxRuns+1):   "more than 10000 runs",
 		"setting:" + strings.Repeat("a", 200) + ",outcome:b\n1,2\n":    "1 to 128 printable bytes",
 		"setting:a,outcome:b\n" + strings.Repeat("#\n", 9<<20) + "1,2": "larger than 16 MiB",
 	} {

@@ -37,8 +37,8 @@ func Recorded(all []*run.Run) ([]Run, error) {
 					return nil, err
 				}
 			}
-			if t.runs = append(t.runs, one); len(t.runs) > Max {
-				return nil, fmt.Errorf("more than %d repetitions", Max)
+			if t.runs = append(t.runs, one); len(t.runs) > maxRuns {
+				return nil, fmt.Errorf("more than %d repetitions", maxRuns)
 			}
 		}
 	}

@@ -83,8 +83,8 @@ func runsOfJSON(data []byte) ([]Run, error) {
 	if decoder.More() {
 		return nil, atLine(line(decoder.InputOffset()), "there is something after the table")
 	}
-	if len(table.Runs) > Max {
-		return nil, atLine(1, "%d runs, more than %d", len(table.Runs), Max)
+	if len(table.Runs) > maxRuns {
+		return nil, atLine(1, "%d runs, more than %d", len(table.Runs), maxRuns)
 	}
 	t := newTable()
 	for i, r := range table.Runs {
@@ -155,8 +155,8 @@ func runsOfCSV(data []byte) ([]Run, error) {
 			return nil, csvError(err)
 		}
 		line, _ := reader.FieldPos(0)
-		if len(t.runs) == Max {
-			return nil, atLine(line, "more than %d runs", Max)
+		if len(t.runs) == maxRuns {
+			return nil, atLine(line, "more than %d runs", maxRuns)
 		}
 		run := Run{Settings: make(map[string]string), Outcomes: make(map[string]float64)}
 		for i, cell := range record {

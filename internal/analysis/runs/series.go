@@ -63,7 +63,7 @@ func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run,
 	}
 	var runs []Run
 	for _, p := range periods(q) {
-		if len(runs) == Max {
+		if len(runs) == maxRuns {
 			break
 		}
 		if p.to.Sub(p.from) < (leastSteps-1)*t.Step {

@@ -26,9 +26,9 @@ import (
 // maxImport is the size of a file that is imported, in bytes.
 const maxImport = 256 << 20
 
-// Import reads a file in one of [Formats] as a run. An empty format is recognised by the content. Samples that are not a
+// importFile reads a file in one of [Formats] as a run. An empty format is recognised by the content. Samples that are not a
 // finite number are omitted, because a run file has none.
-func Import(file, format string) (*run.Run, error) {
+func importFile(file, format string) (*run.Run, error) {
 	data, err := inputfile.Read(file, maxImport)
 	if err != nil {
 		return nil, fmt.Errorf("importing a run: %w", text.Remedy(err, "name a file that teescope run export, a benchmark or promtool wrote"))
@@ -46,7 +46,7 @@ func Import(file, format string) (*run.Run, error) {
 // Convert imports a file and writes it as a run file, with further labels. Without a name, it is that of the file with the
 // ending of run files. It returns what the run has.
 func Convert(file, format, name string, labels map[string]string) (string, error) {
-	r, err := Import(file, format)
+	r, err := importFile(file, format)
 	if err != nil {
 		return "", err
 	}

@@ -220,7 +220,7 @@ func TestGoldenExports(t *testing.T) {
 		if err != nil || string(want) != text {
 			t.Errorf("%s: %v, the export is not the golden file:\n%s", format, err, text)
 		}
-		got, err := Import(golden, "")
+		got, err := importFile(golden, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestBenchmarkOutputsCompare(t *testing.T) {
 		if err := os.WriteFile(file, []byte(output(scale)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Import(file, "")
+		r, err := importFile(file, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestWrongImports(t *testing.T) {
 			t.Errorf("%q: %v, %+v, want %q", c.text, err, r, c.want)
 		}
 	}
-	if _, err := Import(t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "importing a run") {
+	if _, err := importFile(t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "importing a run") {
 		t.Errorf("%v", err)
 	}
 }

@@ -135,9 +135,6 @@ func (s *Server) Target() string { return s.target }
 // URL returns the URL of a path at the server.
 func (s *Server) URL(path string) string { return s.base.JoinPath(path).String() }
 
-// User returns the user name of requests, or "".
-func (s *Server) User() string { return s.user }
-
 // Within returns the time limit of each request.
 func (s *Server) Within() time.Duration { return s.within }
 

@@ -246,7 +246,7 @@ func (b *Blame) share(groups [2]sample, name, from string, of func(*repeat) floa
 			mean[i] += v / n
 		}
 	}
-	s := Share{Name: name, Source: from, Before: mean[0], After: mean[1], Difference: stat.Shift(values[0], values[1], Level)}
+	s := Share{Name: name, Source: from, Before: mean[0], After: mean[1], Difference: stat.Shift(values[0], values[1], confidenceLevel)}
 	s.Difference.Value = s.After - s.Before
 	s.Difference.Low, s.Difference.High = math.Min(s.Difference.Low, s.Difference.Value), math.Max(s.Difference.High, s.Difference.Value)
 	s.P = stat.MannWhitney(values[0], values[1]).P

@@ -362,7 +362,7 @@ func TestGroups(t *testing.T) {
 		}
 		var all []string
 		for _, s := range sets {
-			one := s.Title()
+			one := s.titleText()
 			for _, g := range s.Groups {
 				one += "[" + g.Name + ":"
 				for _, r := range g.Records {

@@ -30,8 +30,8 @@ type Set struct {
 	title  string
 }
 
-// Title names the point of a set, such as connections=8 size=78M.
-func (s Set) Title() string { return title(s.Point) }
+// titleText names the point of a set, such as connections=8 size=78M.
+func (s Set) titleText() string { return title(s.Point) }
 
 func title(labels map[string]string) string {
 	var parts []string

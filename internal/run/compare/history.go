@@ -87,7 +87,7 @@ func HistoryOf(records []*Record, o HistoryOptions) (*History, error) {
 				p.Values = append(p.Values, v)
 			}
 		}
-		p.Median = stat.MedianInterval(p.Values, Level)
+		p.Median = stat.MedianInterval(p.Values, confidenceLevel)
 	}
 	h.conditions(groups)
 	h.find()

@@ -29,7 +29,7 @@ func NoteLoads(sets []Set, phase string) []string {
 	points := map[string][]loadedPoint{}
 	for _, s := range sets {
 		for _, g := range s.Groups {
-			p := loadedPoint{title: s.Title(), all: mix{}}
+			p := loadedPoint{title: s.titleText(), all: mix{}}
 			for _, r := range g.Records {
 				for _, o := range r.Phases[phaseOf(s.Groups, phase)] {
 					if m := o.mix(); m.sum() >= leastMixCalls {

@@ -27,9 +27,9 @@ type Options struct {
 
 // Alpha is the chance of any false result in a table, and Level the level of the intervals.
 const (
-	Alpha = 0.05
-	Level = 1 - Alpha
-	power = 0.8 // of the minimal detectable change
+	Alpha           = 0.05
+	confidenceLevel = 1 - Alpha
+	power           = 0.8 // of the minimal detectable change
 	// mostParts is the number of parts of a metric in a table: those with the highest share over all repetitions.
 	mostParts = 10
 	// leastShare is the share of a metric that a part has at least. Each part is a further test. The few instructions of
@@ -116,7 +116,7 @@ func Compare(s Set, o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{Title: s.Title(), Point: s.Point, Per: o.PerOp, Baseline: base, Differences: differences(s.Groups), detectable: map[[3]float64]float64{}}
+	t := &Table{Title: s.titleText(), Point: s.Point, Per: o.PerOp, Baseline: base, Differences: differences(s.Groups), detectable: map[[3]float64]float64{}}
 	t.Phase = phaseOf(s.Groups, o.Phase)
 	all := make([]sample, len(s.Groups))
 	for i, g := range s.Groups {
@@ -443,7 +443,7 @@ func rowOf(m Metric, all []sample) (Row, bool) {
 				something = something || v != 0
 			}
 		}
-		c.Median = stat.MedianInterval(c.Values, Level)
+		c.Median = stat.MedianInterval(c.Values, confidenceLevel)
 		row.Cells = append(row.Cells, c)
 	}
 	return row, something

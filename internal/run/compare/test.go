@@ -76,7 +76,7 @@ func familyIndex(m Metric) int {
 func changeOf(before, after []float64) *Change {
 	test := stat.MannWhitney(before, after)
 	rises := test.U > float64(test.N1*test.N2)/2 // the medians may be equal, with many ties
-	return &Change{Ratio: stat.Factor(before, after, Level), P: test.P, Exact: test.Exact, Corrected: test.P, rises: rises}
+	return &Change{Ratio: stat.Factor(before, after, confidenceLevel), P: test.P, Exact: test.Exact, Corrected: test.P, rises: rises}
 }
 
 // detect returns the smallest factor that the test finds in 4 of 5 cases at a level, if the logarithms of both samples

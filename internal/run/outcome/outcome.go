@@ -68,8 +68,8 @@ const (
 	maxOutcomes = 2000
 )
 
-// ErrUnknown is the error of a file with no outcomes.
-var ErrUnknown = errors.New("no known benchmark wrote it")
+// errUnknown is the error of a file with no outcomes.
+var errUnknown = errors.New("no known benchmark wrote it")
 
 // Read returns the outcomes in an output, in the order of the output. It recognises each benchmark by its text, so that the
 // output of a script may have several. If the output has the same test several times, the last one counts, except
@@ -113,7 +113,7 @@ func Repetitions(output []byte) ([][]Outcome, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, ErrUnknown
+		return nil, errUnknown
 	}
 	return all, nil
 }
@@ -127,7 +127,7 @@ func ReadFile(path string) ([]Outcome, error) {
 	}
 	outcomes := Read(data)
 	if len(outcomes) == 0 {
-		return nil, fmt.Errorf("reading the outcomes of %s: %w; give a regular expression for each outcome instead", path, ErrUnknown)
+		return nil, fmt.Errorf("reading the outcomes of %s: %w; give a regular expression for each outcome instead", path, errUnknown)
 	}
 	return outcomes, nil
 }

@@ -28,8 +28,8 @@ const (
 
 // The errors of patterns.
 var (
-	// ErrPattern is the error of a pattern that is not in the form NAME[:UNIT[:lower|higher]]=REGEX.
-	ErrPattern = errors.New("invalid outcome")
+	// errPattern is the error of a pattern that is not in the form NAME[:UNIT[:lower|higher]]=REGEX.
+	errPattern = errors.New("invalid outcome")
 	// ErrNoMatch is the error of an output in which a pattern finds no number.
 	ErrNoMatch = errors.New("the outcome is not in the output")
 )
@@ -45,7 +45,7 @@ var (
 // should be higher, a latency lower.
 func Parse(spec string) (Pattern, error) {
 	invalid := func(format string, args ...any) (Pattern, error) {
-		return Pattern{}, fmt.Errorf("%w %q: %s (NAME[:UNIT[:lower|higher]]=REGEX)", ErrPattern, text.Short(text.UTF8(spec), 200), fmt.Sprintf(format, args...))
+		return Pattern{}, fmt.Errorf("%w %q: %s (NAME[:UNIT[:lower|higher]]=REGEX)", errPattern, text.Short(text.UTF8(spec), 200), fmt.Sprintf(format, args...))
 	}
 	head, expression, found := strings.Cut(spec, "=")
 	parts := strings.Split(head, ":")

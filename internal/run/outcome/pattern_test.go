@@ -49,7 +49,7 @@ func TestPatternErrors(t *testing.T) {
 		"a:b:faster=(x)": "lower or higher", "a=x": "0 groups", "a=(x)(y)": "2 groups", "a=(x": "missing closing", "a:ms here=(x)": "a unit has",
 		"a=(" + strings.Repeat("x", 1000) + ")": "more than 1000 bytes",
 	} {
-		if _, err := Parse(spec); !errors.Is(err, ErrPattern) || !strings.Contains(err.Error(), part) || len(err.Error()) > 1000 {
+		if _, err := Parse(spec); !errors.Is(err, errPattern) || !strings.Contains(err.Error(), part) || len(err.Error()) > 1000 {
 			t.Errorf("%.20q: %v, want %q", spec, err, part)
 		}
 	}

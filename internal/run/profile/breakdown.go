@@ -88,7 +88,7 @@ func (b *Breakdown) finish(under, within [][]int64) {
 	for i := range b.Parts {
 		q := &b.Parts[i]
 		q.OfRoot = float64(q.Inclusive) / float64(root)
-		q.Interval = stat.Proportion(min(1, q.OfRoot), b.Taken, 1-(1-Level)/float64(len(b.Parts)))
+		q.Interval = stat.Proportion(min(1, q.OfRoot), b.Taken, 1-(1-confidenceLevel)/float64(len(b.Parts)))
 		if b.Total > 0 {
 			q.Absolute = Divide(b.Whole.Amount, []int64{q.Inclusive, b.Total - q.Inclusive})[0]
 		}

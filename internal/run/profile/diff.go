@@ -23,7 +23,7 @@ type Change struct {
 	Difference    int64
 	Part          float64 // of the whole difference; NaN if that is 0
 	// Interval is the interval of the difference if the wholes are known exactly. All intervals of a difference hold together in
-	// Level of all cases. It has no observations if a profile does not say how many samples were taken.
+	// confidenceLevel of all cases. It has no observations if a profile does not say how many samples were taken.
 	Interval stat.Interval
 	Sure     bool // whether the interval is on one side of 0
 }
@@ -78,7 +78,7 @@ func Compare(before, after *Table, most int) (*Diff, error) {
 		d.shorten(most)
 	}
 	for i := range d.Changes {
-		d.judge(&d.Changes[i], 1-(1-Level)/float64(len(order)))
+		d.judge(&d.Changes[i], 1-(1-confidenceLevel)/float64(len(order)))
 	}
 	return d, nil
 }

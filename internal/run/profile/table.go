@@ -14,8 +14,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Level is the coverage of intervals.
-const Level = 0.95
+// confidenceLevel is the coverage of intervals.
+const confidenceLevel = 0.95
 
 // Dimensions are what a table can divide samples by.
 func Dimensions() []string {
@@ -261,7 +261,7 @@ func (t *Table) finish(rows []Row) {
 		r := &rows[i]
 		r.Absolute = absolute[i]
 		r.Share = float64(r.Self) / float64(t.Total)
-		r.Interval = stat.PartOfWhole(min(1, r.Share), t.Taken, Level)
+		r.Interval = stat.PartOfWhole(min(1, r.Share), t.Taken, confidenceLevel)
 	}
 	t.Rows = rows
 }

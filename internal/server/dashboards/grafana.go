@@ -94,9 +94,9 @@ func number(panels []dashboard.PanelOrRowPanel) {
 // errNoPanel reports that no panel has the ID.
 var errNoPanel = errors.New("no such panel")
 
-// GrafanaPanel renders a panel as JSON of one Grafana panel. Its queries use the variables of the dashboards that
+// newGrafanaPanel renders a panel as JSON of one Grafana panel. Its queries use the variables of the dashboards that
 // [Grafana] renders.
-func GrafanaPanel(id string) ([]byte, error) {
+func newGrafanaPanel(id string) ([]byte, error) {
 	all, err := All()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 func Serve() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
-		rendered, err := GrafanaPanel(id)
+		rendered, err := newGrafanaPanel(id)
 		switch {
 		case errors.Is(err, errNoPanel):
 			http.Error(w, fmt.Sprintf("There is no panel %.40q.", id), http.StatusNotFound)

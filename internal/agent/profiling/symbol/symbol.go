@@ -230,7 +230,7 @@ func (t *Table) look(p *Process) {
 		return a.Start == b.Start && a.End == b.End && a.Offset == b.Offset && a.Path == b.Path && a.id == b.id
 	}
 	for i, m := range all {
-		if have := p.Find(m.Start); have != nil && same(have, m) {
+		if have := p.findName(m.Start); have != nil && same(have, m) {
 			all[i] = have
 		}
 	}
@@ -254,8 +254,8 @@ func kindOf(m hostfs.Mapping) kind {
 	return ofFile
 }
 
-// Find returns the mapping of an address, or nil.
-func (p *Process) Find(address uint64) *Mapping {
+// findName returns the mapping of an address, or nil.
+func (p *Process) findName(address uint64) *Mapping {
 	at, found := slices.BinarySearchFunc(p.mappings, address, func(m *Mapping, a uint64) int { return cmp.Compare(m.Start, a) })
 	if !found {
 		at--
@@ -268,12 +268,12 @@ func (p *Process) Find(address uint64) *Mapping {
 
 // Mapping returns the mapping of a user address, or nil. It opens the mapped file, which may be gone later.
 func (t *Table) Mapping(p *Process, address uint64) *Mapping {
-	m := p.Find(address)
+	m := p.findName(address)
 	if m == nil && !p.missed && (p.reason == "" || p.reason == Silent) && time.Now().After(p.again) {
 		p.missed = true
 		if t.runs(p.Process) {
 			t.look(p)
-			m = p.Find(address)
+			m = p.findName(address)
 		}
 	}
 	if m != nil {

@@ -161,9 +161,9 @@ type state struct {
 	bp     int64 // where the frame pointer is stored, below the CFA, in bytes; 0 if it is unchanged
 }
 
-// Rows returns the rows of a section .eh_frame at a linked address, in ascending order. Where no function is known, there is a
+// rowsOf returns the rows of a section .eh_frame at a linked address, in ascending order. Where no function is known, there is a
 // row of that kind. Code above 4 GiB has none.
-func Rows(section []byte, vaddr uint64) ([]Row, error) {
+func rowsOf(section []byte, vaddr uint64) ([]Row, error) {
 	p := parser{commons: map[int]*common{}, steps: stepsOfByte * len(section)}
 	r := &reader{data: section, vaddr: vaddr}
 	for r.at < len(section) {

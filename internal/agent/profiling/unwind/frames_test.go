@@ -70,7 +70,7 @@ var alias = regexp.MustCompile(` \(\w+\)`)
 func TestRowsAreThoseOfReadelf(t *testing.T) {
 	for _, path := range []string{"/bin/dash", library(t)} {
 		data, vaddr := section(t, path)
-		rows, err := Rows(data, vaddr)
+		rows, err := rowsOf(data, vaddr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestStubsAndSignalsAreKnown(t *testing.T) {
 	kinds := map[uint64]int{}
 	for _, path := range []string{"/bin/dash", library(t)} {
 		data, vaddr := section(t, path)
-		rows, err := Rows(data, vaddr)
+		rows, err := rowsOf(data, vaddr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestStepsAreBounded(t *testing.T) {
 		one := binary.LittleEndian.AppendUint32(nil, uint32(len(data)+4))
 		data = append(data, entry(append(one, 1, 0, 1, 0, 0))...)
 	}
-	if rows, err := Rows(data, 0); !errors.Is(err, errSteps) {
+	if rows, err := rowsOf(data, 0); !errors.Is(err, errSteps) {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }
@@ -193,7 +193,7 @@ func FuzzRows(f *testing.F) {
 	f.Add(data[:min(len(data), 4096)], vaddr)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff}, uint64(1))
 	f.Fuzz(func(t *testing.T, data []byte, vaddr uint64) {
-		rows, err := Rows(data, vaddr)
+		rows, err := rowsOf(data, vaddr)
 		if err != nil {
 			return
 		}

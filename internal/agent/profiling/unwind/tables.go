@@ -119,7 +119,7 @@ func (t *Tables) rows(p *executable.Program) span {
 	began := time.Now()
 	defer func() { t.spent += time.Since(began) }()
 	section, address := p.Section(".eh_frame", maxSection)
-	rows, err := Rows(section, address)
+	rows, err := rowsOf(section, address)
 	if err != nil || len(rows) == 0 {
 		return span{}
 	}

@@ -146,13 +146,13 @@ func TimesOf(w *Workload, attached time.Time, family *metric.Desc, call, source 
 	return w.Data.times[h]
 }
 
-// Buckets is the number of buckets of durations. The first is for less than 1.024 us, each further one for twice
+// bucketCount is the number of buckets of durations. The first is for less than 1.024 us, each further one for twice
 // as much, and the last for all longer durations.
-const Buckets = buckets
+const bucketCount = buckets
 
 // Times is a histogram of durations. Its counts are fractional, because a sampled call stands for several.
 type Times struct {
-	Bucket  [Buckets]float64
+	Bucket  [bucketCount]float64
 	Seconds float64
 
 	since time.Time // if it began after the workload
@@ -164,7 +164,7 @@ var bounds = [...]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24}
 
 // seconds returns the bounds in seconds.
 func seconds() []float64 {
-	all := metric.Doubled(bucketShift, Buckets)
+	all := metric.Doubled(bucketShift, bucketCount)
 	for i, bucket := range bounds {
 		all[i] = all[bucket]
 	}

@@ -73,16 +73,16 @@ func TestAdvice(t *testing.T) {
 
 func TestPairsAreListedByNumber(t *testing.T) {
 	p := Pairs{}
-	for i := range Max + 3 {
+	for i := range maxPairs + 3 {
 		key := PairKey{OCall, fmt.Sprint(i), fmt.Sprint(i)}
 		p.Add(key, PairCount{N: uint64(i), NS: uint64(i) * 2000, Within: [4]uint64{0, uint64(i), 0, 0}})
 		p.Add(key, PairCount{N: uint64(i), NS: uint64(i) * 4000, Within: [4]uint64{uint64(i), 0, 0, 0}})
 	}
 	list, leftOut := p.List()
-	if len(list) != Max || leftOut != 3 {
+	if len(list) != maxPairs || leftOut != 3 {
 		t.Fatalf("%d are listed, %d are left out", len(list), leftOut)
 	}
-	first := uint64(Max + 2)
+	first := uint64(maxPairs + 2)
 	if row := list[0]; row.N != 2*first || row.Mean != 3e-6 || row.Under != [4]uint64{first, 2 * first, 2 * first, 2 * first} {
 		t.Errorf("the first is %+v", row)
 	}

@@ -59,8 +59,8 @@ type Pair struct {
 	Advice Advice    `json:"advice,omitempty"`
 }
 
-// Max is the maximum number of pairs in an answer.
-const Max = 128
+// maxPairs is the maximum number of pairs in an answer.
+const maxPairs = 128
 
 // List returns the pairs that were seen most often, with advice, and the number of those that are omitted.
 func (p Pairs) List() (list []Pair, leftOut int) {
@@ -78,7 +78,7 @@ func (p Pairs) List() (list []Pair, leftOut int) {
 	slices.SortFunc(list, func(a, b Pair) int {
 		return cmp.Or(-cmp.Compare(a.N, b.N), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
-	leftOut = max(len(list)-Max, 0)
+	leftOut = max(len(list)-maxPairs, 0)
 	return list[:len(list)-leftOut], leftOut
 }
 
