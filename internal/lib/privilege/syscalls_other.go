@@ -7,5 +7,5 @@ package privilege
 import "fmt"
 
 func unneeded(Role) (filter, error) {
-	return filter{}, fmt.Errorf("seccomp is %w: teescope has no filter for this processor", ErrUnsupported)
+	return filter{}, fmt.Errorf("seccomp is %w: teescope has no filter for this processor", errUnsupported)
 }

@@ -39,7 +39,7 @@ func sound(t *testing.T, all []Outcome) {
 			t.Errorf("the name %q is empty, unsafe, too long or not unique", o.Name)
 		}
 		seen[o.Name] = true
-		if math.IsNaN(o.Value) || math.IsInf(o.Value, 0) || o.isError() && o.Value < 0 || o.Unit == Seconds && o.Value == 0 && strings.Contains(o.Name, "latency") {
+		if math.IsNaN(o.Value) || math.IsInf(o.Value, 0) || o.Unit == Errors && o.Value < 0 || o.Unit == Seconds && o.Value == 0 && strings.Contains(o.Name, "latency") {
 			t.Errorf("%s is %v %s", o.Name, o.Value, o.Unit)
 		}
 		if o.From == "" || !utf8.ValidString(o.Note) || !text.IsLabel(o.Note) || len(o.Note) > maxNote {

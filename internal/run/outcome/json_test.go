@@ -249,7 +249,7 @@ func TestConnectionErrors(t *testing.T) {
 		output := slices.Concat([]byte("Connection error: Connection refused\n"+refused), recording(t, file))
 		all := Read(output)
 		i := slices.IndexFunc(all, func(o Outcome) bool { return o.Name == "connection_errors" })
-		if i < 0 || all[i].Value != 2 || !all[i].isError() {
+		if i < 0 || all[i].Value != 2 || all[i].Unit != Errors {
 			t.Errorf("%s: no 2 connection errors in %v", file, all)
 		}
 	}

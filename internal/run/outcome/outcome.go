@@ -57,9 +57,6 @@ type Outcome struct {
 	Note   string    `json:"note,omitempty"` // what limits the figure; empty for most
 }
 
-// isError reports whether the outcome counts failures.
-func (o Outcome) isError() bool { return o.Unit == Errors }
-
 const (
 	// maxOutput is the number of bytes that Read looks at, and the size of a file that ReadFile accepts. Read ignores
 	// later bytes.
