@@ -107,13 +107,16 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 		e.Note = "This needs the exits of a run: name its SGX stats (" + string(advise.Stats) + ") and their time (" + string(advise.Elapsed) + "), or what counted them (" + string(advise.Findings) + ")."
 		return nil
 	}
+	if e.Seen = []advise.Seen{measured.seen, setting(f.Manifest, v, "0")}; measured.perSecond <= 0 {
+		e.Note = "No OCALL was counted, so threads outside have none to take over."
+		return nil
+	}
 	clock := f.Machine.Clock()
 	low, high := cost.Saved(cost.OCALL, cost.Exitless, measured.perSecond, clock)
 	used := measured.cores.Value
 	if used > 0 {
 		low, high = min(low, used), min(high, used)
 	}
-	e.Seen = []advise.Seen{measured.seen, setting(f.Manifest, v, "0")}
 	most := float64(m)
 	cpus, counted := f.Machine.CPUs()
 	if counted {

@@ -85,6 +85,7 @@ func TestWhatIf(t *testing.T) {
 		{given{manifest: "a=1", load: time.Second, machine: "sgx2 no"}, "sgx.edmm_enable=true", 0, 0, "does not support EDMM"},
 		{given{manifest: "sgx.edmm_enable = true", load: time.Second}, "sgx.enclave_size=2G", 0, 0, "only a limit"},
 		{given{manifest: "a=1"}, "sgx.insecure__rpc_thread_num=8", 0, 0, "--stats"},
+		{given{manifest: "a=1", stats: helloWorld, elapsed: busy, cpu: busy}, "sgx.insecure__rpc_thread_num=8", 0, 0, "No OCALL was counted"},
 		{given{manifest: "a=1", found: "process-churn"}, "sgx.insecure__rpc_thread_num=8", 0, 0, "No exits of the workload were counted"},
 		{given{manifest: "a=1", load: time.Second, gramine: "1.3"}, "sgx.edmm_enable=true", 0, 0, "Gramine 1.3 (--gramine) does not know this key: it needs 1.4."},
 		{given{manifest: `sgx.enclave_size = "1G"`, load: 8 * time.Second, gramine: "1.0"}, "sgx.enclave_size=2G", 8, 16, ""},
