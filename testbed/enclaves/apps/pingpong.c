@@ -3,6 +3,8 @@
 // outside that serves its OCALLs without an exit.
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "app.h"
 #include "pingpong.h"
@@ -32,7 +34,7 @@ sgx_status_t pingpong_ecall_ping(sgx_enclave_id_t eid, struct ping *ping)
 }
 
 static sgx_enclave_id_t eid;
-static long pongs = 1, threads = 1, own, exitless;
+static long pongs = 1, threads = 1, own, exitless, fresh;
 static struct limit limit = {.count = 1000};
 
 struct worker {
@@ -58,22 +60,58 @@ static void *serve(void *arg)
 	return NULL;
 }
 
+static void must_have(int fd)
+{
+	if (fd < 0) {
+		perror("pingpong");
+		exit(1);
+	}
+}
+
+/* A new thread makes what one of Gramine makes for its wake-ups: a pair of sockets, one of them bound. */
+static void make_pipe(void)
+{
+	const struct sockaddr_un any = {.sun_family = AF_UNIX}; /* the kernel chooses a name */
+	int ends[2];
+
+	for (int i = 0; i < 2; i++)
+		must_have(ends[i] = socket(AF_UNIX, SOCK_STREAM, 0));
+	must_have(bind(ends[0], (const void *)&any, sizeof(sa_family_t)));
+	for (int i = 0; i < 2; i++)
+		close(ends[i]);
+}
+
+static void *call(void *arg)
+{
+	struct worker *w = arg;
+	double began;
+
+	if (fresh)
+		make_pipe();
+	began = now();
+	w->ping = (struct ping){.pongs = pongs, .exitless = exitless};
+	must(pingpong_ecall_ping(eid, &w->ping), "ping");
+	w->ecall_seconds += now() - began;
+	w->ocall_seconds += w->ping.outside;
+	w->ecalls++;
+	w->ocalls += w->ping.sum;
+	return NULL;
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	pthread_t outside;
+	pthread_t outside, one;
 
 	if (exitless)
 		pthread_create(&outside, NULL, serve, w);
 	while (limit_more(&limit, w->ecalls)) {
-		double began = now();
-
-		w->ping = (struct ping){.pongs = pongs, .exitless = exitless};
-		must(pingpong_ecall_ping(eid, &w->ping), "ping");
-		w->ecall_seconds += now() - began;
-		w->ocall_seconds += w->ping.outside;
-		w->ecalls++;
-		w->ocalls += w->ping.sum;
+		if (!fresh) {
+			call(w);
+			continue;
+		}
+		pthread_create(&one, NULL, call, w);
+		pthread_join(one, NULL);
 	}
 	__atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
 	if (exitless)
@@ -91,6 +129,8 @@ int main(int argc, char **argv)
 		{"pause", &pause_us, "microseconds that each OCALL sleeps"},
 		{"exitless", &exitless,
 		 "1: each thread has one outside that serves its OCALLs without an exit"},
+		{"fresh", &fresh,
+		 "1: a new thread with a pair of sockets for each ECALL, as in Gramine"},
 		{"own", &own, "1: enter by an ENCLU of the runtime, not through the vDSO"},
 		{},
 	};
