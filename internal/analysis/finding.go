@@ -2,8 +2,8 @@
 
 // Package analysis holds the results of an analysis: findings, with their severity, confidence and evidence.
 //
-// The packages below it make findings from stored series. It refuses to know how a finding is made, and imports only the
-// two packages of its fields: estimate and codelink.
+// The packages below it make findings from stored series. It does not depend on how a finding is made, and imports only
+// the two packages of its fields: estimate and codelink.
 package analysis
 
 import (

@@ -81,7 +81,7 @@ func TestAnotherProgramIsLookedAtSoon(t *testing.T) {
 	}
 	is("sgx", "at first")
 	hostfstest.Write(t, root, "proc/7/maps", "")
-	is("sgx", "before it is looked at again")
+	is("sgx", "before it is inspected again")
 	stat(t, root, "7", "another", 100)
 	is("none", "after exec")
 	hostfstest.Write(t, root, "proc/7/maps", enclaveMap)

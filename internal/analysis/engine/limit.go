@@ -40,7 +40,7 @@ type Limit struct {
 	Instance string              `json:"instance,omitempty"`
 	Limit    LimitKind           `json:"limit"`
 	Name     string              `json:"name"`    // of the limit, as people read it
-	Because  string              `json:"because"` // one sentence with figures; why it cannot be told, where it is unknown
+	Because  string              `json:"because"` // one sentence with figures; why the limit is unknown, if it is
 	Window   float64             `json:"window_seconds"`
 	Evidence []analysis.Evidence `json:"evidence"` // the strongest first; empty where nothing was measured
 }

@@ -2,7 +2,7 @@
 
 // Package estimate bounds what a workload would save and gain without a cause that slows it.
 //
-// It refuses to know the cause: a rule has to state the time that it takes, and what limits the throughput.
+// It does not depend on the cause: a rule states the time that the cause takes, and what limits the throughput.
 package estimate
 
 import "math"

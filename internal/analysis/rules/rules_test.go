@@ -23,7 +23,7 @@ func TestRulesAreComplete(t *testing.T) {
 			t.Errorf("%s: it needs a title, sources, and conditions under which it does not apply", r.Name)
 		}
 		if code := []codelink.Event{"", codelink.CPU, codelink.Calls, codelink.OCALLs, codelink.ECALLs, codelink.Waits}; !slices.Contains(code, r.Code) {
-			t.Errorf("%s: its code is found by %q, which is no event", r.Name, r.Code)
+			t.Errorf("%s: its code is found by %q, which is not an event", r.Name, r.Code)
 		}
 		if text, err := os.ReadFile(top + r.Runbook()); err != nil || !strings.HasPrefix(string(text), "# "+r.Name+"\n") {
 			t.Errorf("%s: %s has no heading of that name (%v)", r.Name, r.Runbook(), err)

@@ -2,7 +2,7 @@
 
 // Package logtest keeps what a program writes in a test, such as its log, while other goroutines write more.
 //
-// It refuses to judge it.
+// It does not judge what is written.
 package logtest
 
 import (

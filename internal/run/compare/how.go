@@ -101,7 +101,7 @@ func (o origin) counted(workload string) string {
 	return "outside of the enclave: it does not count inside production enclaves"
 }
 
-// howOutcome says how an outcome was had, where it is no figure of the benchmark itself.
+// howOutcome says how an outcome was measured, if the benchmark itself did not report it.
 func howOutcome(o run.Outcome) string {
 	if o.From == outcome.Callgrind {
 		return "callgrind, which simulates the processor and runs outside of an enclave"

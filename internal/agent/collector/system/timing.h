@@ -48,7 +48,7 @@ struct task_struct___waiting {
 	unsigned in_iowait : 1;
 };
 
-/* Adds to the time of what is no call. */
+/* Adds to a time outside of calls. */
 static __always_inline void add_outside(struct cpu_state *state, u32 what, u64 ns)
 {
 	struct row_time *t = bpf_map_lookup_elem(&times, &state->row);

@@ -26,7 +26,7 @@ static long now(void)
 	return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
-/* Calls a function and adds what is known of it. */
+/* Calls a function and adds to its known figures. */
 #define TIMED(known, call)                                                                         \
 	do {                                                                                       \
 		long began = now();                                                                \

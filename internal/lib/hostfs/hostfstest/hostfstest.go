@@ -2,7 +2,7 @@
 
 // Package hostfstest writes the files of fake machines for tests.
 //
-// It refuses to know what is in them.
+// It does not depend on what is in them.
 package hostfstest
 
 import (

@@ -254,7 +254,7 @@ func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) 
 	return found, nil
 }
 
-// giveUp returns the place of a search that says nothing of the file.
+// giveUp returns the place of a search that has failed for another reason than the file.
 func (s *Search) giveUp(owner tenant.Tenant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

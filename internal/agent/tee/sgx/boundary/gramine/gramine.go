@@ -55,7 +55,7 @@ type Counters struct {
 // maxHeld is the limit of threads that have ended and whose process is being read.
 const maxHeld = 8192
 
-// state is what is known of a process of Gramine.
+// state is the state of a process of Gramine.
 type state struct {
 	layout *layout
 	blocks map[uint64]*block  // by their address
