@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 )
 
 // While a read of a process does not end, scrapes read the counts of others, and other processes are found. It is counted when it answers.
@@ -42,33 +40,43 @@ func TestAProcessThatHoldsAReadDelaysNoOther(t *testing.T) {
 	}
 	late := run(t, sdkApp(t, "sdk-later"))
 	late.do(t, "ecall 0 0 1")
+	// call makes calls in a program, and returns the counters before and after them, and by how much they have to grow.
+	call := func(p *target, name, what string) (before, after, want map[string]float64) {
+		t.Helper()
+		before = scrape(t, b)
+		n := numbers(t, p.do(t, what))
+		return before, scrape(t, b), ofApp(name, n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2], "app_ocall_wait": n[3]})
+	}
 	counts := func(p *target, name string) {
 		t.Helper()
-		before := scrape(t, b)
-		n := numbers(t, p.do(t, "ecall 300 3 4"))
-		grown(t, before, scrape(t, b), ofApp(name, n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2], "app_ocall_wait": n[3]}))
+		before, after, want := call(p, name, "ecall 300 3 4")
+		grown(t, before, after, want)
 	}
-	found := func(p *target) {
+	// found waits until all calls of a program are counted.
+	found := func(p *target, name string) {
 		t.Helper()
 		err := eventually(func() bool {
 			look(t, b)
-			p.do(t, "ecall 1 0 1")
-			look(t, b)
-			known := b.processes.Known(uint32(p.Process.Pid))
-			return known != nil && !known.Unopened && functions.Complete(b.functions, known)
+			before, after, want := call(p, name, "ecall 2 1 1")
+			for of, n := range want {
+				if after[of]-before[of] != n {
+					return false
+				}
+			}
+			return true
 		})
 		if err != nil {
-			t.Fatal("a process is not found")
+			t.Fatalf("the calls of %s are not counted", name)
 		}
 	}
 	counts(app, "sdk-goes-on")
-	found(late)
+	found(late, "sdk-later")
 	counts(late, "sdk-later")
 	if known := b.processes.Known(uint32(held.Process.Pid)); known == nil || !known.Unopened {
 		t.Errorf("the process that holds is %+v", known)
 	}
 	close(release)
-	found(held)
+	found(held, "sdk-held")
 	counts(held, "sdk-held")
 }
 

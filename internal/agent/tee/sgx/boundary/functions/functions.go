@@ -80,9 +80,6 @@ func (s *state) complete() bool {
 	return len(s.tables) > 0
 }
 
-// Complete reports whether all OCALLs of a process are probed.
-func Complete(f *Functions, p *process.Process) bool { return f.state(p).complete() }
-
 // Shrink reduces the maps that are unused without timing. It must be called before the maps are created.
 func Shrink(o *bpf.Object) error {
 	var errs []error
