@@ -373,7 +373,7 @@ func TestAttackUnixSocket(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	says(t, refused(t, 0, "agent", "--listen", "unix:"+file), "no socket")
+	says(t, refused(t, 0, "agent", "--listen", "unix:"+file), "not a socket")
 	if data, err := os.ReadFile(file); err != nil || string(data) != "precious" {
 		t.Errorf("the file is %q, %v", data, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,6 +105,35 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 	}
 }
 
+// othersEPC requires that a recording says how much of the enclave page cache other workloads used. The recorded program has the only
+// enclave, which is small, so the others use a part that is far from all of it.
+func othersEPC(t *testing.T, binary, file string) {
+	t.Helper()
+	out, err := exec.Command(binary, "run", "export", "--format", "json", file).Output()
+	if err != nil {
+		t.Fatalf("exporting %s: %v", file, err)
+	}
+	var recorded struct {
+		Meta struct {
+			Conditions []struct{ Name, Value string }
+		}
+	}
+	if err := json.Unmarshal(out, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range recorded.Meta.Conditions {
+		if c.Name != "epc_others_percent" {
+			continue
+		}
+		t.Logf("others use %s %% of the enclave page cache", c.Value)
+		if v, err := strconv.ParseFloat(c.Value, 64); err != nil || v < 0 || v > 50 {
+			t.Errorf("others use %q %% of the enclave page cache", c.Value)
+		}
+		return
+	}
+	t.Errorf("%s does not say how much of the enclave page cache others used: %+v", file, recorded.Meta.Conditions)
+}
+
 // compared requires that teescope compare finds the two or six OCALLs in each ECALL of two recordings, blames them for the time that their
 // pauses take, and finds no difference between two recordings of the same.
 func compared(t *testing.T, binary, dir string) {
@@ -120,6 +150,7 @@ func compared(t *testing.T, binary, dir string) {
 		return out, cmd.ProcessState.ExitCode()
 	}
 	const gate = "ocalls_per_op > +50%"
+	othersEPC(t, binary, filepath.Join(dir, "few.tsrun"))
 	text, status := compare("few", "many", "--fail-on", gate)
 	t.Logf("%s", text)
 	if status != 3 {

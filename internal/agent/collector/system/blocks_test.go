@@ -324,13 +324,20 @@ func TestRequestsDoNotCountForTheNextOwnerOfASlot(t *testing.T) {
 			}
 		}
 	}()
-	p.say("read 1000")
+	// The goroutine may get no CPU while requests are in flight, and then all of them count.
+	left := 0.0
+	for end := time.Now().Add(2 * time.Minute); left == 0 && time.Now().Before(end); {
+		p.say("read 1000")
+		got, all := requestsOf(t, c, workload)["read"].since(before), statOf(t, device)["read"].since(stat)
+		lost := sum(scrape(t, c), "teescope_attribution_lost_total", "what", "requests")
+		t.Logf("%v of %v requests count for the workload, %v have lost theirs", got.n, all.n, lost)
+		if left = all.n - got.n; lost < left {
+			t.Errorf("%v requests are missing, and %v count for none", left, lost)
+		}
+	}
 	close(stop)
 	<-stopped
-	got, all := requestsOf(t, c, workload)["read"].since(before), statOf(t, device)["read"].since(stat)
-	lost := sum(scrape(t, c), "teescope_attribution_lost_total", "what", "requests")
-	t.Logf("%v of %v requests count for the workload, %v have lost theirs", got.n, all.n, lost)
-	if all.n < 1000 || got.n == all.n || lost < all.n-got.n {
-		t.Errorf("%v of %v requests count for an owner that did not make them, and %v for none", got.n, all.n, lost)
+	if left == 0 {
+		t.Error("all requests count for an owner that did not make them")
 	}
 }
