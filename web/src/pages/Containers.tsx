@@ -55,15 +55,14 @@ function NoContainers() {
       <div class="panel-message explanation">
         <h2 id="no-containers">No container was seen in this time range</h2>
         <p>
-          A container is recognised by the name of its control group: those of Docker, containerd, CRI-O, podman and
-          nerdctl end in the digits of its ID, those of LXC begin with <code>lxc.payload.</code> and those of
-          systemd-nspawn with <code>machine-</code>.
+          Containers of Docker, containerd, CRI-O, podman, nerdctl, LXC and systemd-nspawn are recognised by the names of
+          their control groups.
         </p>
         {samples && success !== 1 && (
           <p class="advice">
             {success === undefined
-              ? "The collector “container” has not reported: it is not known whether there are containers."
-              : "The collector “container” failed at the last scrape, and its log has the reason: it is not known whether there are containers."}
+              ? "The collector “container” has not reported, so containers would not be seen."
+              : "The collector “container” failed at the last scrape, so containers would not be seen. The log has the reason."}
           </p>
         )}
       </div>

@@ -34,7 +34,7 @@ const collectorsFailed: Rule = ({ collectorsFailed: failed }) =>
     id: `collector-${collector}`,
     severity: "bad",
     title: `The collector “${collector}” failed at the last scrape`,
-    detail: "Its metrics are absent; they are not zero. The log of teescope has the reason.",
+    detail: "Its metrics are absent, not zero. The log has the reason.",
   }));
 
 const probesMissing: Rule = ({ probes }) => {
@@ -68,19 +68,14 @@ const overBudget: Rule = ({ levels }) =>
     page: "status",
   }));
 
-const missedEvents: Rule = ({ missed }) => {
-  if (missed.size === 0) return [];
-  const rates = [...missed].sort(([a], [b]) => a.localeCompare(b)).map(([program, rate]) => `${program} ${formatValue(rate, "per_second")}`);
-  return [
-    {
-      id: "missed",
-      severity: "note",
-      title: "Some counts are not exact: the kernel left out events",
-      detail: `The kernel does not run a program while another one of the same kind runs on the processor. Events left out, by program: ${rates.join(", ")}. What these programs count is too low by as much.`,
-      page: "status",
-    },
-  ];
-};
+const missedEvents: Rule = ({ missed }) =>
+  [...missed].map(([program, rate]) => ({
+    id: `missed-${program}`,
+    severity: "note",
+    title: `Counts of ${program} are not exact`,
+    detail: `The kernel left out ${formatValue(rate, "per_second")} events.`,
+    page: "status",
+  }));
 
 const folded: Rule = ({ folded: { syscalls: calls, cpu: cores } }) => {
   if (calls === 0 && cores === 0) return [];

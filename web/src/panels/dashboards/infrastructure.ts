@@ -37,7 +37,7 @@ export const INFRASTRUCTURE: readonly Section[] = [
           { expr: "count(count by (instance, cpu) ($rate(node_cpu_seconds_total{mode=\"idle\",$nodes}[$window])))", legend: "CPUs" },
         ],
         ordered: true,
-        help: "Tasks that are running, runnable, or in uninterruptible sleep (mostly waiting for disks), as a damped mean.",
+        help: "Tasks that are running, runnable, or in uninterruptible sleep (mostly for disks), as a damped mean.",
         empty: { text: "There are no metrics of the machine (node_*) in this time range." },
       },
       {
@@ -278,7 +278,7 @@ export const INFRASTRUCTURE: readonly Section[] = [
           },
         ],
         sortBy: 0,
-        help: "Free is the space that programs may still use. Used is the share that df shows. Space reserved for root is in neither. File systems in memory and images are not shown. With several machines, the fullest is shown.",
+        help: "Free is the space that programs may still use. Used is the share that df shows. Space reserved for root is not included. File systems in memory and images are not shown. With several machines, the fullest is shown.",
         empty: { text: "No file system was reported in this time range." },
       },
       {
@@ -289,7 +289,7 @@ export const INFRASTRUCTURE: readonly Section[] = [
         unit: "ratio",
         queries: [{ expr: USED, legend: "{{mountpoint}}" }],
         top: 10,
-        help: "Used space divided by used space plus the space that programs may still use, as df shows it. Space reserved for root is in neither. File systems in memory and images are not shown.",
+        help: "Used is the share that df shows. Space reserved for root is not included. File systems in memory and images are not shown.",
         empty: { text: "No file system was reported in this time range." },
       },
     ],
