@@ -39,8 +39,8 @@ func profileBreakdown() *cobra.Command {
 			if timed.PID != 0 || cmd.ArgsLenAtDash() == 0 {
 				return timeBreakdown(cmd, timed, append([]string{root}, children...), args, cpu != "" || o.value != "" || o.Event != "", o.json)
 			}
-			if timed.Binary != "" || timed.For != 0 {
-				return errors.New("--binary and --for are for a process or a command: give --pid, or the command after --")
+			if timed.Binary != "" || timed.For != 0 || timed.Force {
+				return errors.New("--binary, --for and --force are for a process or a command: give --pid, or the command after --")
 			}
 			if err := needsFiles(1)(cmd, args); err != nil {
 				return err
@@ -72,6 +72,7 @@ func profileBreakdown() *cobra.Command {
 	f.IntVar(&timed.PID, "pid", 0, "time the calls in this `process` and its descendants")
 	f.StringVar(&timed.Binary, "binary", "", "the program or library that has the functions, a `file` as the process sees it (default: the program that runs)")
 	f.DurationVar(&timed.For, "for", 0, "time for this `duration`; a command is ended then (default: until the command ends, 10s for --pid)")
+	f.BoolVar(&timed.Force, "force", false, "also time a program with exceptions of C++, panics of Rust or coroutines: one that leaves a timed function ends the program")
 	f.StringVar(&cpu, "cpu-time", "", "the CPU `time` that the profile is a sample of: a time such as 5s, or a percentage of a CPU such as 5%")
 	o.flags(cmd)
 	o.jsonFlag(cmd)
@@ -124,8 +125,12 @@ func timeBreakdown(cmd *cobra.Command, o nest.Options, functions, args []string,
 	o.Functions, o.Command, o.JSON = functions, args, asJSON
 	o.Files = child.Files{In: input(), Out: os.Stdout, Err: os.Stderr}
 	status, err := nest.Run(cmd.Context(), o)
-	if err == nil && status != 0 {
-		err = &statusError{fmt.Errorf("the command ended with status %d", status), status}
+	if status != 0 {
+		ended := fmt.Errorf("the command ended with status %d", status)
+		if err != nil {
+			ended = fmt.Errorf("%w; %w", err, ended)
+		}
+		err = &statusError{ended, status}
 	}
 	return err
 }

@@ -23,6 +23,35 @@ type Function struct {
 	Points []executable.ProbePoint
 }
 
+// leaving are symbols of programs that leave functions otherwise than by returning from them one after the other, by what they do.
+// The kernel keeps the return addresses that it has replaced in the order of the calls. An exception that meets a replaced one ends
+// the program. After a change of the stack, functions return to the callers of others.
+var leaving = []struct {
+	names []string
+	what  string
+}{
+	{[]string{"__gxx_personality_v0", "__cxa_throw", "__cxa_begin_catch"}, "it has exceptions of C++: one that passes through a timed function ends the program"},
+	{[]string{"__gcc_personality_v0"}, "it has cleanups for threads that are cancelled or exit: those around a timed function are left out"},
+	{[]string{"rust_eh_personality"}, "it is a Rust program: a panic that passes through a timed function ends it, also where it is caught"},
+	{[]string{"makecontext", "swapcontext", "setcontext", "jump_fcontext", "make_fcontext"}, "it changes its stack, as coroutines do: a change within a timed function breaks the program"},
+}
+
+// twice are functions that save their return address for later or find their caller by it. They never have a probe.
+var twice = []string{
+	"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "savectx", "getcontext", "__getcontext", "swapcontext", "__swapcontext",
+	"jump_fcontext", "dlopen", "dlmopen", "dlsym", "dlvsym",
+}
+
+// Risk returns why timing functions of a program could end or break it, or "".
+func Risk(program *executable.Program) (string, error) {
+	for _, l := range leaving {
+		if name, err := program.Mentions(l.names...); err != nil || name != "" {
+			return l.what, err
+		}
+	}
+	return "", nil
+}
+
 // maxPoints limits the functions that a name may stand for.
 const maxPoints = 32
 
@@ -84,19 +113,28 @@ func choices(program *executable.Program, names []string) ([][]uint64, error) {
 		patterns = append(patterns, p)
 	}
 	found := make([][]uint64, len(names))
+	refused := make([]string, len(names))
 	exact := make([]bool, len(names))
 	err := program.Functions(func(f executable.Function) {
 		readable := symbols.Readable(f.Name)
 		for i, name := range names {
 			is := f.Name == name || readable == name
 			if is && !exact[i] {
-				exact[i], found[i] = true, nil
+				exact[i], found[i], refused[i] = true, nil, ""
+			}
+			if slices.Contains(twice, f.Name) && (is || !exact[i] && patterns[i].MatchString(readable)) {
+				refused[i] = f.Name
 			}
 			if len(found[i]) <= 2*maxPoints && (is || !exact[i] && patterns[i].MatchString(readable)) && !slices.Contains(found[i], f.Address) {
 				found[i] = append(found[i], f.Address)
 			}
 		}
 	})
+	for _, name := range refused {
+		if err == nil && name != "" {
+			err = fmt.Errorf("%s cannot be timed: it uses its return address otherwise than to return, which would end the program", name)
+		}
+	}
 	return found, err
 }
 

@@ -37,6 +37,7 @@ type Options struct {
 	Command   []string
 	For       time.Duration // 0: until the command ends
 	JSON      bool
+	Force     bool // also a program that this can end; see [nested.Risk]
 	Files     child.Files
 }
 
@@ -77,8 +78,9 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		c.Signal(stopped)
 	}
 	n := profiled.Nested{Times: t.Read(), Costs: costs, Lasted: lasted}
-	if n.Functions[0].Calls == 0 {
-		return 0, fmt.Errorf("no call of %s returned in %v: %s", text.Terminal(n.Functions[0].Name), lasted.Round(time.Millisecond),
+	if n.Functions[0].Total == 0 && n.Functions[0].Calls == 0 {
+		// The command has the time to end in order.
+		return c.Wait(stops, stopped != nil), fmt.Errorf("no call of %s returned in %v: %s", text.Terminal(n.Functions[0].Name), lasted.Round(time.Millisecond),
 			"it is not called, the compiler has inlined it there, or the code runs inside an enclave, where probes are not possible: record a profile and give its file instead")
 	}
 	write := n.Text
@@ -108,6 +110,12 @@ func open(ctx context.Context, o Options) (*nested.Timer, nested.Costs, error) {
 	defer func() { _ = file.Close() }() // the kernel has its own reference
 	functions, err := nested.Find(proc, program, o.Functions)
 	if err != nil {
+		return nil, nested.Costs{}, fmt.Errorf("%s: %w", file.Name(), err)
+	}
+	if risk, err := nested.Risk(program); err != nil || risk != "" && !o.Force {
+		if err == nil {
+			err = fmt.Errorf("%s: record a profile, or use --force if that cannot happen", risk)
+		}
 		return nil, nested.Costs{}, fmt.Errorf("%s: %w", file.Name(), err)
 	}
 	if err := child.Adopt(); err != nil {

@@ -60,6 +60,27 @@ type part struct {
 	ShareOfCaller *float64 `json:"share_of_caller"`
 }
 
+// thrower compiles a program whose calls of a function end by an exception.
+func thrower(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "thrower")
+	gcc := exec.Command("gcc", "-x", "c++", "-o", name, "-", "-lstdc++")
+	gcc.Stdin = strings.NewReader(`extern "C" __attribute__((noinline)) void thrown() { throw 1; }
+	int main() { try { thrown(); } catch (int) {} return 0; }`)
+	if out, err := gcc.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return name
+}
+
+// Functions that no exception leaves can be timed.
+func TestForce(t *testing.T) {
+	status, err := Run(t.Context(), Options{Functions: []string{"main"}, Command: []string{thrower(t)}, Files: files(t), Force: true})
+	if err != nil || status != 0 {
+		t.Errorf("%d, %v of calls that no exception leaves", status, err)
+	}
+}
+
 // A command has its figures as JSON after its own output.
 func TestCommand(t *testing.T) {
 	f := files(t)
@@ -150,6 +171,7 @@ func TestErrors(t *testing.T) {
 		{Options{Functions: []string{"root"}, Command: []string{script}}, "not an ELF file for x86-64: name the program or library that has the functions with --binary"},
 		{Options{Functions: []string{"no_function"}, Command: []string{name, "many", "1"}}, "it has no function no_function"},
 		{Options{Functions: []string{"root"}, Command: []string{name, "many", "1"}}, "no call of root returned in "},
+		{Options{Functions: []string{"thrown"}, Command: []string{thrower(t)}}, "exceptions of C++: one that passes through a timed function ends the program: record a profile, or use --force"},
 		{Options{Functions: []string{"root"}, PID: 1 << 22}, "--pid 4194304: there is no such process"},
 		{Options{Functions: []string{"root"}, PID: os.Getpid(), Binary: "/no/such"}, "/no/such"},
 		{Options{Functions: []string{"main.main"}, PID: os.Getpid()}, "it is a Go program"},

@@ -116,6 +116,20 @@ func (p *Program) Refers(name string) (found bool, err error) {
 	return found, err
 }
 
+// Mentions returns the first of its symbols that has one of some names, or "". The file may define it or need it of another one.
+func (p *Program) Mentions(choice ...string) (found string, err error) {
+	err = eachSymbol(p, func(entry []byte, names *names) {
+		if found != "" {
+			return
+		}
+		name, _, _ := strings.Cut(names.at(binary.LittleEndian.Uint32(entry)), "@") // a version may follow
+		if slices.Contains(choice, name) {
+			found = name
+		}
+	})
+	return found, err
+}
+
 // eachSymbol calls f for each entry of both symbol tables.
 func eachSymbol(p *Program, f func(entry []byte, names *names)) error {
 	left := uint64(2 * maxSymbols) // of all tables, which may overlap; a usual file has two
