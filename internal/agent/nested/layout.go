@@ -9,6 +9,7 @@ import "structs"
 // The values of enum limits.
 const (
 	maxFunctions = 16
+	kinds        = 2
 	maxDepth     = 16
 	threads      = 4096
 	fractionBits = 3
@@ -28,6 +29,7 @@ type function struct {
 	Calls       uint64
 	Outermost   uint64
 	NS          uint64
+	LeftNS      uint64
 	OwnNS       uint64
 	ProbesNS    uint64
 	Buckets     [336]uint64
@@ -35,9 +37,31 @@ type function struct {
 	ParentNS    [16]uint64
 }
 
+// frame mirrors struct frame.
+type frame struct {
+	_        structs.HostLayout
+	Stack    uint64
+	Began    uint64
+	InnerNS  uint64
+	ProbesNS uint64
+	Function uint64
+	Kind     uint64
+}
+
+// thread mirrors struct thread.
+type thread struct {
+	_      structs.HostLayout
+	Start  uint64
+	Image  uint64
+	Last   uint64
+	Depth  uint64
+	Frames [16]frame
+}
+
 // lost mirrors struct lost.
 type lost struct {
 	_        structs.HostLayout
+	Stopped  uint64
 	Deep     uint64
 	Unwound  uint64
 	Unpaired uint64

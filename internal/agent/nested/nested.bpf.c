@@ -7,6 +7,9 @@
  * Each thread has a stack of the calls that go on. A return belongs to the call whose stack pointer it has, so a call that
  * ends without a return, by longjmp for instance, is noticed. Probes take time, which would be counted as that of the
  * functions. User space measures it first and the programs subtract it.
+ *
+ * A call that has not returned counts in totals up to the last event of its thread, so that the time of the calls within is not
+ * more than its own.
  */
 #include "nested.h"
 #include "descent.h"
@@ -20,26 +23,27 @@ struct task_struct___image {
 struct pt_regs___stack {
 	unsigned long sp;
 };
+
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state___area {
+	struct xol_area *xol_area;
+};
+
+struct mm_struct___probes {
+	struct uprobes_state___area uprobes_state;
+};
+
+struct task_struct___probes {
+	struct mm_struct___probes *mm;
+};
 #pragma clang attribute pop
 
 /* The process that is timed besides the descendants of the ancestor, or 0. */
 const volatile u32 process = 0;
-const volatile struct cost costs[MAX_FUNCTIONS];
-
-struct frame {
-	u64 stack; /* the stack pointer at the entry, which points to the return address */
-	u64 began;
-	u64 inner_ns;  /* time of finished calls within, without the cost of probes */
-	u64 probes_ns; /* cost of the probes of these */
-	u64 function;
-};
-
-struct thread {
-	u64 start; /* start and image tell whether this thread still runs the same program */
-	u64 image;
-	u64 depth;
-	struct frame frames[MAX_DEPTH];
-};
+const volatile struct cost costs[KINDS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -82,6 +86,67 @@ static __always_inline struct lost *all_lost(void)
 
 static const struct thread no_thread;
 
+/* Reports whether user space has stopped the measurement. The probes are detached one after the other, so that a function would
+ * be seen to return whose inner calls are no longer seen. */
+static __always_inline bool stopped(void)
+{
+	struct lost *lost = all_lost();
+
+	return !lost || lost->stopped;
+}
+
+/* Returns the frame at an index. */
+static __always_inline struct frame *frame_at(struct thread *t, u64 index)
+{
+	asm volatile("" : "+r"(index)); /* keeps the compiler from checking a copy */
+	return &t->frames[index & (MAX_DEPTH - 1)];
+}
+
+static __always_inline u64 less(u64 from, u64 what)
+{
+	return from > what ? from - what : 0;
+}
+
+/* Adds the time of a call that does not return, up to the last event of its thread. */
+static __always_inline void abandon(struct thread *t, u64 index)
+{
+	struct frame *f = frame_at(t, index), *outer;
+	u32 key = f->function;
+	struct function *to = bpf_map_lookup_elem(&functions, &key);
+	u64 ns = less(less(t->last, f->began), f->probes_ns);
+
+	if (!to)
+		return;
+	ns = ns > f->inner_ns ? ns : f->inner_ns;
+	ADD(to->own_ns, ns - f->inner_ns);
+	if (!index) {
+		ADD(to->left_ns, ns);
+		return;
+	}
+	outer = frame_at(t, index - 1);
+	outer->inner_ns += ns;
+	outer->probes_ns += f->probes_ns;
+	if (outer->function == key)
+		return;
+	ADD(to->left_ns, ns);
+}
+
+/* Forgets the calls whose stack is no longer in use when the calls that go on have theirs at or above `stack`. */
+static __always_inline void unwind(struct thread *t, u64 stack)
+{
+	int i;
+
+	for (i = 0; i < MAX_DEPTH; i++) {
+		u64 top = t->depth - 1;
+
+		if (top >= MAX_DEPTH || frame_at(t, top)->stack >= stack)
+			return;
+		t->depth = top;
+		abandon(t, top);
+		LOST(unwound);
+	}
+}
+
 /* Returns the thread that runs. It is NULL if the thread has not called the root, unless it does now. */
 static __always_inline struct thread *this_thread(bool at_root)
 {
@@ -102,6 +167,7 @@ static __always_inline struct thread *this_thread(bool at_root)
 			return NULL;
 	}
 	if (t->start != start || t->image != image) {
+		unwind(t, ~0ULL);
 		t->start = start;
 		t->image = image;
 		t->depth = 0;
@@ -109,48 +175,31 @@ static __always_inline struct thread *this_thread(bool at_root)
 	return t;
 }
 
-/* Returns the frame at an index. */
-static __always_inline struct frame *frame_at(struct thread *t, u64 index)
-{
-	asm volatile("" : "+r"(index)); /* keeps the compiler from checking a copy */
-	return &t->frames[index & (MAX_DEPTH - 1)];
-}
-
-/* The kernel replaces the return address of a call that has a probe at its return by one in a page of its own. It puts the page
- * as high as possible (xol_add_vma in kernel/events/uprobes.c), where programs have no code. */
-#define HIGHEST_CODE 0x7fffffff0000
-
 /* Reports whether the return address of the current call has been replaced: a function that ends by a jump to this one has
- * left its own return address. */
+ * left its own return address. The kernel's one is at the beginning of the page for probes that a process has (struct xol_area in
+ * kernel/events/uprobes.c). */
 static __always_inline bool after_jump(u64 stack)
 {
-	u64 address;
+	struct task_struct___probes *task = (void *)bpf_get_current_task();
+	struct xol_area *area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
+	u64 address, page = 0;
 
-	return !bpf_probe_read_user(&address, sizeof(address), (void *)stack) &&
-	       address > HIGHEST_CODE;
-}
-
-/* Forgets the calls whose stack is no longer in use when the calls that go on have theirs at or above `stack`. */
-static __always_inline void unwind(struct thread *t, u64 stack)
-{
-	int i;
-
-	for (i = 0; i < MAX_DEPTH; i++) {
-		u64 top = t->depth - 1;
-
-		if (top >= MAX_DEPTH || frame_at(t, top)->stack >= stack)
-			return;
-		t->depth = top;
-		LOST(unwound);
-	}
+	if (area)
+		page = BPF_CORE_READ(area, vaddr);
+	return page && !bpf_probe_read_user(&address, sizeof(address), (void *)stack) &&
+	       address == page;
 }
 
 static __always_inline int enter(struct pt_regs___stack *ctx)
 {
-	u64 function = bpf_get_attach_cookie(ctx), stack = ctx->sp, depth;
-	struct thread *t = this_thread(function == 0);
+	u64 cookie = bpf_get_attach_cookie(ctx), stack = ctx->sp, depth;
+	u64 function = cookie & (MAX_FUNCTIONS - 1);
+	struct thread *t;
 	struct frame *f;
 
+	if (stopped())
+		return 0;
+	t = this_thread(function == 0);
 	if (!t)
 		return 0;
 	unwind(t, after_jump(stack) ? stack : stack + 1);
@@ -164,10 +213,11 @@ static __always_inline int enter(struct pt_regs___stack *ctx)
 	f = frame_at(t, depth);
 	f->stack = stack;
 	f->function = function;
+	f->kind = cookie / MAX_FUNCTIONS;
 	f->inner_ns = 0;
 	f->probes_ns = 0;
 	t->depth = depth + 1;
-	f->began = bpf_ktime_get_ns();
+	f->began = t->last = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -181,11 +231,6 @@ static __always_inline u32 bucket_of_time(u64 ns)
 	bucket = ((log - FRACTION_BITS + 1) << FRACTION_BITS) +
 		 ((ns >> (log - FRACTION_BITS)) & ((1 << FRACTION_BITS) - 1));
 	return bucket < BUCKETS ? bucket : BUCKETS - 1;
-}
-
-static __always_inline u64 less(u64 from, u64 what)
-{
-	return from > what ? from - what : 0;
 }
 
 /* Reports whether the function of the frame at an index is in a frame further out too. */
@@ -207,19 +252,19 @@ static __always_inline void finish(struct thread *t, u64 index, u64 now)
 	struct frame *f = frame_at(t, index), *outer = NULL;
 	u64 raw = now - f->began, ns, probes, parent;
 	u32 key = f->function, bucket;
-	u64 function = key & (MAX_FUNCTIONS - 1);
+	u64 function = key & (MAX_FUNCTIONS - 1), kind = f->kind & (KINDS - 1);
 	struct function *to = bpf_map_lookup_elem(&functions, &key);
 
 	if (!to)
 		return;
-	probes = costs[function].inside + f->probes_ns;
+	probes = costs[kind].inside + f->probes_ns;
 	ns = less(raw, probes);
 	ADD(to->calls, 1);
 	ADD(to->own_ns, less(ns, f->inner_ns));
 	if (index) {
 		outer = frame_at(t, index - 1);
 		outer->inner_ns += ns;
-		outer->probes_ns += costs[function].whole + f->probes_ns;
+		outer->probes_ns += costs[kind].whole + f->probes_ns;
 	}
 	if (within_itself(t, index, function))
 		return;
@@ -242,11 +287,15 @@ static __always_inline void finish(struct thread *t, u64 index, u64 now)
 
 static __always_inline int leave(struct pt_regs___stack *ctx)
 {
-	u64 now = bpf_ktime_get_ns(), function = bpf_get_attach_cookie(ctx), top;
+	u64 now = bpf_ktime_get_ns(), top;
+	u64 function = bpf_get_attach_cookie(ctx) & (MAX_FUNCTIONS - 1);
 	u64 stack = ctx->sp - sizeof(u64); /* as it was at the entry */
-	struct thread *t = this_thread(false);
+	struct thread *t;
 	struct frame *f;
 
+	if (stopped())
+		return 0;
+	t = this_thread(false);
 	if (!t || !t->depth)
 		return 0;
 	unwind(t, stack);
@@ -259,6 +308,7 @@ static __always_inline int leave(struct pt_regs___stack *ctx)
 		return 0;
 	}
 	t->depth = top;
+	t->last = now;
 	finish(t, top, now);
 	return 0;
 }

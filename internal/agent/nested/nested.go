@@ -46,12 +46,9 @@ type Cost struct {
 	Low, High time.Duration // the lowest and the highest result for Whole
 }
 
-func (c Costs) of(stepped bool) cost {
-	k := c.Emulated
-	if stepped {
-		k = c.Stepped
-	}
-	return cost{Inside: uint64(k.Inside), Whole: uint64(k.Whole)}
+func (c Costs) kinds() [kinds]cost {
+	of := func(k Cost) cost { return cost{Inside: uint64(k.Inside), Whole: uint64(k.Whole)} }
+	return [kinds]cost{of(c.Emulated), of(c.Stepped)}
 }
 
 // Timer times calls until it is closed.
@@ -61,6 +58,7 @@ type Timer struct {
 	functions []function
 	losses    []lost
 	probes    []io.Closer
+	open      uint64 // calls that had not returned at the end
 }
 
 // Open attaches the probes. It needs CAP_BPF and CAP_PERFMON. The caller has found out by [Find] that the returns of the
@@ -79,18 +77,18 @@ func Open(o Options) (t *Timer, err error) {
 			err = errors.Join(fmt.Errorf("timing functions: %w", err), t.Close())
 		}
 	}()
-	var costs [maxFunctions]cost
 	var sites []bpf.Site
 	for i, f := range o.Functions {
-		stepped := false
 		for _, p := range f.Points {
-			stepped = stepped || p.Stepped
-			sites = append(sites, bpf.Site{Offset: p.Offset, Cookie: uint64(i)})
+			kind := 0
+			if p.Stepped {
+				kind = 1
+			}
+			sites = append(sites, bpf.Site{Offset: p.Offset, Cookie: uint64(i + kind*maxFunctions)})
 		}
-		costs[i] = o.Costs.of(stepped)
 	}
 	err = errors.Join(
-		obj.SetConstant("process", uint32(o.Process)), obj.SetConstant("ancestor", uint32(o.Ancestor)), obj.SetConstant("costs", costs),
+		obj.SetConstant("process", uint32(o.Process)), obj.SetConstant("ancestor", uint32(o.Ancestor)), obj.SetConstant("costs", o.Costs.kinds()),
 	)
 	if err != nil {
 		return nil, err
@@ -130,14 +128,37 @@ func (t *Timer) attach(path string, sites []bpf.Site) error {
 	return nil
 }
 
-// Stop detaches the probes. Calls that have not returned are in no figure. The results stay until Close.
+// Stop detaches the probes. Of calls that have not returned, the time up to the last event of their thread is in the totals. The
+// results stay until Close.
 func (t *Timer) Stop() error {
+	if t.probes == nil {
+		return nil
+	}
+	atomic.StoreUint64(&t.losses[0].Stopped, 1)
 	var err error
 	for _, p := range t.probes {
 		err = errors.Join(err, p.Close())
 	}
 	t.probes = nil
-	return err
+	return errors.Join(err, bpf.Each(t.object.Map("threads"), func(_ uint64, now thread) { t.abandon(&now) }))
+}
+
+// abandon adds the calls of a thread that have not returned, as the programs do with calls that cannot return any more.
+func (t *Timer) abandon(now *thread) {
+	less := func(from, what uint64) uint64 { return from - min(from, what) }
+	inner, probes := uint64(0), uint64(0)
+	for i := int(min(now.Depth, maxDepth)) - 1; i >= 0; i-- {
+		call := &now.Frames[i]
+		inner, probes = inner+call.InnerNS, probes+call.ProbesNS
+		ns := max(inner, less(less(now.Last, call.Began), probes))
+		f := &t.functions[call.Function%maxFunctions]
+		f.OwnNS += ns - inner
+		if i == 0 || now.Frames[i-1].Function != call.Function {
+			f.LeftNS += ns
+		}
+		inner = ns
+		t.open++
+	}
 }
 
 // Close stops the timer and frees everything.
@@ -146,11 +167,12 @@ func (t *Timer) Close() error { return errors.Join(t.Stop(), t.object.Close()) }
 // Calls returns the number of finished calls of the root so far.
 func (t *Timer) Calls() uint64 { return atomic.LoadUint64(&t.functions[0].Calls) }
 
-// Lost counts calls that are in no figure.
+// Lost counts calls that are in no number. Of those that have not returned, the totals have a part.
 type Lost struct {
 	Deep     uint64 // made within 16 other calls of the functions
 	Unwound  uint64 // left without a return: by longjmp, an exception, or a change of the stack
 	Unpaired uint64 // returned without a known begin
+	Open     uint64 // had not returned at the end
 }
 
 // Times are the figures of the functions, in the order of [Options].
@@ -163,10 +185,12 @@ type Times struct {
 type Time struct {
 	Name      string
 	Calls     uint64
-	Outermost uint64        // calls that are not within another call of the function
-	Total     time.Duration // of the outermost calls, with all that they call, without the cost of probes
-	Own       time.Duration // of all calls, without the calls of other functions that are timed
-	Probes    time.Duration // cost of probes that was subtracted from the outermost calls
+	Outermost uint64 // calls that are not within another call of the function
+	// Total is the time of the outermost calls, with all that they call, without the cost of probes. It has that of Finished
+	// ones and, of those that have not returned, the time up to the last event of their thread.
+	Total, Finished time.Duration
+	Own             time.Duration // of all calls, without the calls of other functions that are timed
+	Probes          time.Duration // cost of probes that was subtracted from the outermost calls
 	// Caller is the function of these that makes most of the calls by time, and Within the time of these calls. It is
 	// empty for the root.
 	Caller string
@@ -178,14 +202,15 @@ type Time struct {
 // Read returns the figures so far. They are consistent after Stop.
 func (t *Timer) Read() Times {
 	l := &t.losses[0]
-	all := Times{Lost: Lost{Deep: atomic.LoadUint64(&l.Deep), Unwound: atomic.LoadUint64(&l.Unwound), Unpaired: atomic.LoadUint64(&l.Unpaired)}}
+	all := Times{Lost: Lost{Deep: atomic.LoadUint64(&l.Deep), Unwound: atomic.LoadUint64(&l.Unwound), Unpaired: atomic.LoadUint64(&l.Unpaired), Open: t.open}}
 	for i, probed := range t.probed {
 		f := &t.functions[i]
 		one := Time{
 			Name: probed.Name, Calls: atomic.LoadUint64(&f.Calls), Outermost: atomic.LoadUint64(&f.Outermost),
-			Total: time.Duration(atomic.LoadUint64(&f.NS)), Own: time.Duration(atomic.LoadUint64(&f.OwnNS)),
+			Finished: time.Duration(atomic.LoadUint64(&f.NS)), Own: time.Duration(atomic.LoadUint64(&f.OwnNS)),
 			Probes: time.Duration(atomic.LoadUint64(&f.ProbesNS)), histogram: make([]uint64, buckets),
 		}
+		one.Total = one.Finished + time.Duration(atomic.LoadUint64(&f.LeftNS))
 		for b := range one.histogram {
 			one.histogram[b] = atomic.LoadUint64(&f.Buckets[b])
 		}

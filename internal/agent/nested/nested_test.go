@@ -177,6 +177,100 @@ func TestTailCall(t *testing.T) {
 	}
 }
 
+// The kernel puts its return addresses elsewhere if the addresses of a process are not random.
+func TestTailCallAtFixedAddresses(t *testing.T) {
+	name := program(t)
+	file, functions := found(t, name, "around_tail", "tail", "empty")
+	timer, err := Open(Options{File: file, Functions: functions, Ancestor: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = timer.Close() }()
+	if out, err := exec.Command("setarch", "-R", name, "tail", "10").CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	if err := timer.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := timer.Read(); n.Functions[1].Calls != 10 || n.Functions[2].Caller != "tail" || n.Lost != (Lost{}) {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A call that is left has the time up to the last event of its thread, so that own times add up and no share is above 1.
+func TestCallsThatDoNotReturn(t *testing.T) {
+	name := program(t)
+	for _, c := range []struct {
+		mode  string
+		names []string
+		lost  Lost
+		calls [3]uint64
+	}{
+		{"late", []string{"late", "jumps_late", "grandchild"}, Lost{Unwound: 10}, [3]uint64{10, 0, 10}},
+		{"ends", []string{"ends", "grandchild"}, Lost{Open: 1}, [3]uint64{0, 2}},
+	} {
+		all, _ := timed(t, name, Costs{}, c.mode, 10, c.names...)
+		root, own := all.Functions[0], time.Duration(0)
+		for i, f := range all.Functions {
+			own += f.Own
+			if f.Calls != c.calls[i] || f.Total > root.Total || f.Total < 20*time.Microsecond || f.Calls == 0 && f.Finished != 0 {
+				t.Errorf("%s: %+v within %v", c.mode, f, root.Total)
+			}
+			if i > 0 && f.Calls > 0 && f.Within > all.Functions[i-1].Total {
+				t.Errorf("%s: %s has %v of the %v of its caller", c.mode, f.Name, f.Within, all.Functions[i-1].Total)
+			}
+		}
+		if own != root.Total || all.Lost != c.lost {
+			t.Errorf("%s: own times add up to %v of %v, %+v", c.mode, own, root.Total, all.Lost)
+		}
+	}
+}
+
+// The probes of each function have the cost of its own first instruction, also if a name stands for several functions.
+func TestCostIsThatOfEachFunction(t *testing.T) {
+	all, _ := timed(t, program(t), Costs{Cost{Inside: 1, Whole: 3}, Cost{Inside: 10, Whole: 30}}, "both", 10, "both", "pushes|subtracts")
+	if probes := all.Functions[1].Probes; probes != 10*(1+10+10) {
+		t.Errorf("%v were subtracted from %d calls", probes, all.Functions[1].Calls)
+	}
+	if probes := all.Functions[0].Probes; probes != 10*(3+30+30)+10*1 && probes != 10*(3+30+30)+10*10 {
+		t.Errorf("%v were subtracted from the calls around them", probes)
+	}
+}
+
+// Programs that timing could end or break are known by their symbols.
+func TestRisk(t *testing.T) {
+	for source, want := range map[string]string{
+		`int main(void) { return 0; }`: "",
+		`#include <ucontext.h>
+		int main(void) { ucontext_t a, b; return swapcontext(&a, &b); }`: "coroutines",
+		`extern "C" int puts(const char *);
+		int main(int n, char **) { try { if (n) throw n; } catch (int) { puts("caught"); } return 0; }`: "exceptions of C++",
+	} {
+		name := filepath.Join(t.TempDir(), "program")
+		language, libraries := "c", []string(nil)
+		if want == "exceptions of C++" {
+			language, libraries = "c++", []string{"-lstdc++"}
+		}
+		compiler := exec.Command("gcc", append([]string{"-x", language, "-o", name, "-"}, libraries...)...)
+		compiler.Stdin = strings.NewReader(source)
+		if out, err := compiler.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		program, err := executable.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if risk, err := Risk(program); err != nil || !strings.Contains(risk, want) || (risk == "") != (want == "") {
+			t.Errorf("%q, %v, want %q", risk, err, want)
+		}
+	}
+}
+
 // Other processes that run the same program are in no figure.
 func TestOtherProcessesAreNotTimed(t *testing.T) {
 	name := program(t)
@@ -216,6 +310,8 @@ func TestFind(t *testing.T) {
 		{names: []string{"around_.*"}, count: []int{3}},
 		{names: []string{"chil"}, err: "no function chil: it may be inlined, in a library, or the file is stripped. It has "},
 		{names: []string{"child", "child"}, err: "child has no function that another name does not have already"},
+		{names: []string{"root", "savectx"}, err: "savectx cannot be timed: it uses its return address"},
+		{names: []string{"root", "save.*"}, err: "savectx cannot be timed"},
 		{names: []string{"("}, err: `"(" is not a name or a regular expression`},
 		{names: make([]string, 17), err: "17 functions: at most 16"},
 	} {

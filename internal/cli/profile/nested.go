@@ -46,11 +46,21 @@ func (n Nested) notes() (all []string) {
 		what string
 	}{
 		{n.Lost.Deep, "were too deep: within 16 others of these functions"},
-		{n.Lost.Unwound, "ended without a return, such as by longjmp or an exception"},
 		{n.Lost.Unpaired, "had no known begin"},
 	} {
 		if l.n > 0 {
 			all = append(all, fmt.Sprintf("%d calls are in no figure: they %s", l.n, l.what))
+		}
+	}
+	for _, l := range []struct {
+		n    uint64
+		what string
+	}{
+		{n.Lost.Unwound, "ended without a return, such as by longjmp"},
+		{n.Lost.Open, "had not returned at the end"},
+	} {
+		if l.n > 0 {
+			all = append(all, fmt.Sprintf("%d calls are not counted: they %s. The totals have their time up to the last call or return that was seen in their thread", l.n, l.what))
 		}
 	}
 	return all
@@ -69,7 +79,7 @@ func mean(t *nested.Time) float64 {
 	if t.Outermost == 0 {
 		return math.NaN()
 	}
-	return float64(t.Total) / float64(t.Outermost)
+	return float64(t.Finished) / float64(t.Outermost)
 }
 
 // callers returns the time of each function by its name.
@@ -169,7 +179,7 @@ type jsonNested struct {
 func (n Nested) JSON(w io.Writer) error {
 	out := jsonNested{
 		Seconds: n.Lasted.Seconds(), Notes: append([]string{}, n.notes()...),
-		Lost:  map[string]uint64{"deep": n.Lost.Deep, "unwound": n.Lost.Unwound, "unpaired": n.Lost.Unpaired},
+		Lost:  map[string]uint64{"deep": n.Lost.Deep, "unwound": n.Lost.Unwound, "unpaired": n.Lost.Unpaired, "open": n.Lost.Open},
 		Costs: map[string]jsonCost{"emulated": costOf(n.Costs.Emulated), "stepped": costOf(n.Costs.Stepped)},
 	}
 	seconds := func(ns float64) *float64 { return number(ns / 1e9) }

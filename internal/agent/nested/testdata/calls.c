@@ -104,6 +104,49 @@ FUNCTION void around_jumps(void)
 	empty();
 }
 
+/* Calls a function before it leaves two at once. */
+FUNCTION void jumps_late(void)
+{
+	grandchild();
+	longjmp(back, 1);
+}
+
+FUNCTION void late(void)
+{
+	if (!setjmp(back))
+		jumps_late();
+	spin(now() + 20000);
+}
+
+/* Has the name of a function that saves its return address. */
+FUNCTION __attribute__((used)) void savectx(void)
+{
+	__asm__ volatile("");
+}
+
+/* Calls a function and does not return. */
+FUNCTION void ends(void)
+{
+	grandchild();
+	grandchild();
+	exit(0);
+}
+
+/* Two functions, of which the kernel emulates the first instruction of one and executes that of the other in a single step. */
+__asm__(".type pushes, @function\npushes: push %rbp\n pop %rbp\n ret\n.size pushes, . - pushes\n"
+	".type subtracts, @function\nsubtracts: sub $8, %rsp\n add $8, %rsp\n ret\n.size "
+	"subtracts, . - subtracts\n");
+void pushes(void);
+void subtracts(void);
+
+FUNCTION void both(void)
+{
+	pushes();
+	subtracts();
+	subtracts();
+	spin(now() + 20000);
+}
+
 /* Ends by a jump to another function, which gcc makes of the call at -O2. */
 FUNCTION void tail(void)
 {
@@ -162,6 +205,12 @@ int main(int argc, char **argv)
 	for (long i = 0; i < n; i++) {
 		if (!strcmp(what, "recursive"))
 			around_recursive(5);
+		if (!strcmp(what, "late"))
+			late();
+		if (!strcmp(what, "ends"))
+			ends();
+		if (!strcmp(what, "both"))
+			both();
 		if (!strcmp(what, "deep"))
 			around_recursive(20);
 		if (!strcmp(what, "jumps"))
