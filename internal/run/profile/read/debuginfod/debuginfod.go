@@ -4,10 +4,11 @@
 // (https://sourceware.org/elfutils/Debuginfod.html). It keeps them where its other clients look for them too.
 //
 // A server learns which programs were recorded, so nothing is downloaded unless the user asks for it. What a server sends is
-// bounded in size and time. The reader of a file checks its build ID.
+// bounded in size, number and time. The reader of a file checks its build ID before the file is kept.
 package debuginfod
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,10 @@ const (
 	headerLimit, fileLimit = 20 * time.Second, 10 * time.Minute
 	// maxFailures is the number of requests that a server may leave without an answer. Then it is not asked again.
 	maxFailures = 2
+	// maxRequests and allLimit limit the requests of a client: a profile may have any number of build IDs, and a server may
+	// answer as slowly as it is allowed to.
+	maxRequests, allLimit = 2000, 30 * time.Minute
+	maxRedirects          = 10
 )
 
 // ErrNone means that no server has a file.
@@ -41,6 +46,8 @@ type Client struct {
 	http     *http.Client
 	progress func(string)
 	left     int64          // bytes that may be downloaded
+	requests int            // that were made
+	until    time.Time      // when they end; zero before the first one
 	failures map[string]int // by server
 	missing  map[string]bool
 }
@@ -76,16 +83,31 @@ func New(servers []string, cache string, progress func(string)) (*Client, error)
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // the library's own is one
 	transport.ResponseHeaderTimeout = headerLimit
 	return &Client{
-		servers: servers, cache: cache, progress: progress, http: &http.Client{Transport: transport, Timeout: fileLimit},
+		servers: servers, cache: cache, progress: progress,
+		http: &http.Client{Transport: transport, Timeout: fileLimit, CheckRedirect: redirect},
 		left: maxAll, failures: map[string]int{}, missing: map[string]bool{},
 	}, nil
 }
 
+// redirect decides whether a redirection is followed. What was to be encrypted stays so.
+func redirect(to *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("more than %d redirections", maxRedirects)
+	}
+	if via[0].URL.Scheme == "https" && to.URL.Scheme != "https" {
+		return errors.New("redirected from https to http")
+	}
+	return nil
+}
+
+// errLimit is the error of requests beyond the limits.
+var errLimit = fmt.Errorf("no more than %d requests are made to servers of debuginfod, in %v", maxRequests, allLimit)
+
 var buildID = regexp.MustCompile(`^[0-9a-f]{8,128}$`)
 
 // Fetch returns the path of a program, or of its debug file, with a build ID in hexadecimal digits. It downloads the file if
-// that is not in the cache.
-func (c *Client) Fetch(id string, debug bool) (string, error) {
+// that is not in the cache. The function checks a file before it is kept and used.
+func (c *Client) Fetch(id string, debug bool, check func(path string) error) (string, error) {
 	kind := "executable"
 	if debug {
 		kind = "debuginfo"
@@ -94,7 +116,7 @@ func (c *Client) Fetch(id string, debug bool) (string, error) {
 		return "", errors.New("the build ID is unusual")
 	}
 	path := filepath.Join(c.cache, id, kind)
-	if info, err := os.Stat(path); err == nil && info.Size() > 0 { // other clients keep an empty file for one that is missing
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 && check(path) == nil { // other clients keep an empty file for one that is missing
 		return path, nil
 	}
 	if c.missing[path] {
@@ -105,7 +127,14 @@ func (c *Client) Fetch(id string, debug bool) (string, error) {
 		if c.failures[s] >= maxFailures {
 			continue
 		}
-		err := c.download(s, id, kind, path)
+		if c.until.IsZero() {
+			c.until = time.Now().Add(allLimit)
+		}
+		if c.requests >= maxRequests || !time.Now().Before(c.until) {
+			return "", errLimit
+		}
+		c.requests++
+		err := c.download(s, id, kind, path, check)
 		if err == nil {
 			return path, nil
 		}
@@ -119,13 +148,19 @@ func (c *Client) Fetch(id string, debug bool) (string, error) {
 }
 
 // download asks one server.
-func (c *Client) download(server, id, kind, path string) (err error) {
+func (c *Client) download(server, id, kind, path string, check func(path string) error) (err error) {
 	u, err := url.JoinPath(server, "buildid", id, kind)
 	if err != nil {
 		return err
 	}
 	c.progress("downloading " + u)
-	response, err := c.http.Get(u)
+	ctx, cancel := context.WithDeadline(context.Background(), c.until)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
 	if err != nil {
 		return err // it names the URL
 	}
@@ -158,7 +193,10 @@ func (c *Client) download(server, id, kind, path string) (err error) {
 	if err == nil && n > most {
 		err = fmt.Errorf("more than %d MiB, and no more are downloaded", most>>20)
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = check(file.Name())
+	}
+	if err != nil {
 		return fmt.Errorf("downloading %s: %w", u, err)
 	}
 	return os.Rename(file.Name(), path)

@@ -42,9 +42,9 @@ type Finder struct {
 	Cache string
 	// Debug is a directory of debug files by build ID.
 	Debug string
-	// Fetch returns the path of a file with a build ID: of the program, or of its debug file. It is asked for what is
-	// nowhere else. It may be nil.
-	Fetch func(id string, debug bool) (path string, err error)
+	// Fetch returns the path of a file with a build ID: of the program, or of its debug file. It uses no file that the
+	// function refuses. It is asked for what is nowhere else. It may be nil.
+	Fetch func(id string, debug bool, check func(path string) error) (path string, err error)
 }
 
 // Host returns a Finder for this machine.
@@ -178,19 +178,24 @@ func (f *Finder) fetch(id string, debug bool) *file {
 	if f.Fetch == nil || id == "" {
 		return nil
 	}
-	name, err := f.Fetch(id, debug)
-	if err != nil {
+	var found *file
+	_, err := f.Fetch(id, debug, func(path string) error {
+		e, err := open(path)
+		if err != nil {
+			return err
+		}
+		if !same(e.id, id) {
+			e.Close()
+			return errOther
+		}
+		found = e
 		return nil
+	})
+	if err != nil && found != nil {
+		found.Close()
+		found = nil
 	}
-	e, err := open(name)
-	if err != nil {
-		return nil
-	}
-	if !same(e.id, id) {
-		e.Close()
-		return nil
-	}
-	return e
+	return found
 }
 
 // debugFile returns the debug file of a program, or nil. One that has symbols itself needs none to be downloaded.
