@@ -17,7 +17,7 @@ import (
 const (
 	maxWorkers = 8
 	maxTenant  = maxWorkers / 2   // workers that read processes of one user or control group
-	maxReads   = 8192             // asked for, running, or with a result that nobody has taken
+	maxReads   = 8192             // asked for, running, or with a result that nobody has taken; shared by tenants
 	forgetting = 30 * time.Second // until a result that nobody takes is dropped
 )
 
@@ -44,8 +44,9 @@ type Ahead struct {
 	// Arrived receives a value when results are there that no Run has waited for.
 	Arrived chan struct{}
 
-	mu      sync.Mutex // protects the fields below. Nothing is read while it is held.
+	mu      sync.Mutex // protects the fields below. Nothing that a process can delay is read while it is held.
 	reads   map[Key]*read
+	places  *tenant.Quota // of reads
 	queue   []Key
 	busy    map[uint32]tenant.Tenant // processes that are read now
 	workers int
@@ -57,6 +58,7 @@ type Ahead struct {
 // read is a read and its result.
 type read struct {
 	do      func() (any, error)
+	of      tenant.Tenant // of the process when the read was asked for
 	running bool
 	done    bool
 	again   bool // it was asked for again while it ran
@@ -70,7 +72,7 @@ func NewAhead(h Processes) *Ahead {
 	idle := make(chan struct{})
 	close(idle)
 	return &Ahead{
-		program: h.Program, tenant: h.Reads.Tenant, Arrived: make(chan struct{}, 1), reads: map[Key]*read{}, busy: map[uint32]tenant.Tenant{},
+		program: h.Program, tenant: h.Reads.Tenant, Arrived: make(chan struct{}, 1), reads: map[Key]*read{}, places: tenant.NewQuota(maxReads), busy: map[uint32]tenant.Tenant{},
 		idle: idle, arrived: map[uint32]bool{},
 	}
 }
@@ -98,7 +100,7 @@ func (h Processes) later(key Key, do func() (any, error)) (any, error) {
 		r.asked = time.Now()
 		return nil, ErrLater
 	}
-	delete(a.reads, key)
+	a.remove(key, r)
 	return r.value, r.err
 }
 
@@ -128,7 +130,7 @@ func (a *Ahead) Ask(key Key, do func() (any, error)) {
 		_ = a.add(key, do) // without a place there is no result
 	case r.done:
 		r.drop()
-		delete(a.reads, key)
+		a.remove(key, r)
 		_ = a.add(key, do)
 	case r.running:
 		r.again = true
@@ -143,18 +145,24 @@ func (a *Ahead) Take(key Key) (value any, err error, ok bool) { //nolint:revive 
 	if r == nil || !r.done {
 		return nil, nil, false
 	}
-	delete(a.reads, key)
+	a.remove(key, r)
 	return r.value, r.err, true
 }
 
 // add asks for a read, and returns ErrLater.
 func (a *Ahead) add(key Key, do func() (any, error)) error {
-	if len(a.reads) >= maxReads {
+	of := a.tenant(int(key.TGID))
+	if a.places.Take(of) != nil {
 		return reader.ErrExhausted
 	}
-	a.reads[key] = &read{do: do, asked: time.Now()}
+	a.reads[key] = &read{do: do, of: of, asked: time.Now()}
 	a.push(key)
 	return ErrLater
+}
+
+func (a *Ahead) remove(key Key, r *read) {
+	delete(a.reads, key)
+	a.places.Give(r.of)
 }
 
 func (a *Ahead) push(key Key) {
@@ -213,7 +221,7 @@ func (a *Ahead) forget() {
 	for key, r := range a.reads {
 		if r.done && time.Since(r.asked) > forgetting {
 			r.drop()
-			delete(a.reads, key)
+			a.remove(key, r)
 		}
 	}
 }
@@ -231,7 +239,7 @@ func (a *Ahead) work() {
 	defer a.mu.Unlock()
 	for key, ok := a.next(); ok; key, ok = a.next() {
 		r := a.reads[key]
-		r.running, a.busy[key.TGID] = true, a.tenant(int(key.TGID))
+		r.running, a.busy[key.TGID] = true, r.of
 		do := r.do
 		a.mu.Unlock()
 		value, err := do()
@@ -250,7 +258,7 @@ func (a *Ahead) work() {
 // next returns the first read of a process that is not read now and whose tenant leaves workers for others.
 func (a *Ahead) next() (Key, bool) {
 	for i, key := range a.queue {
-		if _, busy := a.busy[key.TGID]; !busy && (len(a.busy) < maxTenant || a.leaves(a.tenant(int(key.TGID)))) {
+		if _, busy := a.busy[key.TGID]; !busy && (len(a.busy) < maxTenant || a.leaves(a.reads[key].of)) {
 			a.queue = append(a.queue[:i], a.queue[i+1:]...)
 			return key, true
 		}

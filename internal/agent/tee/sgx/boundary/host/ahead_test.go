@@ -138,3 +138,47 @@ func TestAReadThatIsAskedForAgainBeginsAfterThat(t *testing.T) {
 		t.Errorf("%v, %v", v, ok)
 	}
 }
+
+// A tenant whose reads fill its places leaves some for others. Of each read the tenant is asked once, however long it waits.
+func TestReadsOfATenantLeavePlaces(t *testing.T) {
+	h, _ := ahead()
+	var asked atomic.Int64
+	h.Ahead.tenant = func(pid int) tenant.Tenant { asked.Add(1); return tenant.Tenant{User: uint32(1 + pid/(2*maxReads))} }
+	release := make(chan struct{})
+	slow := func() (int, error) { <-release; return 1, nil }
+	for tgid := range uint32(2*maxReads - 1) {
+		_, _ = Later(h, key(tgid), slow)
+	}
+	h.Ahead.Run(0)
+	if n := len(h.Ahead.reads); n != maxReads/2 {
+		t.Errorf("one tenant has %d reads", n)
+	}
+	other := key(2 * maxReads)
+	if _, err := Later(h, other, value(3)); !IsLater(err) {
+		t.Fatalf("another tenant: %v", err)
+	}
+	for !h.Ahead.Run(time.Millisecond)[other.TGID] {
+	}
+	if n, err := Later(h, other, value(0)); n != 3 || err != nil {
+		t.Errorf("another tenant: %d, %v", n, err)
+	}
+	before := asked.Load()
+	close(release)
+	for got := 0; got < maxReads/2; {
+		got += len(h.Ahead.Run(time.Minute))
+	}
+	if n := asked.Load() - before; n != 0 {
+		t.Errorf("the tenants of waiting reads were asked for %d times", n)
+	}
+	for tgid := range uint32(maxReads / 2) {
+		if _, err := Later(h, key(tgid), slow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(h.Ahead.reads); n != 0 {
+		t.Errorf("%d reads are left", n)
+	}
+	if err := h.Ahead.places.Take(tenant.Tenant{User: 1}); err != nil {
+		t.Errorf("its places are not free again: %v", err)
+	}
+}
