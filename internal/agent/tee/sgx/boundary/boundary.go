@@ -108,6 +108,7 @@ type Backend struct {
 	mu         sync.Mutex // protects all fields below
 	object     *bpf.Object
 	losses     []uint64
+	stopInodes func() // ends the use of the object by reads of processes
 	processes  *process.Table
 	ahead      *host.Ahead   // has a lock of its own
 	patience   time.Duration // with which reads are waited for

@@ -18,28 +18,40 @@ import (
 // process.
 var errNoInode = fmt.Errorf("the inode of the mapping is not known: %w", reader.ErrStuck)
 
+// errUnloaded means that the programs of the kernel side are removed. Reads of processes may run longer.
+var errUnloaded = fmt.Errorf("the programs are removed: %w", reader.ErrStuck)
+
 // inodes returns a function for the inode that the kernel reports as mapped at an address of this process. It is nil if
-// the kernel cannot tell (before 5.17). Then no file is identified by it. Otherwise each is.
-func inodes(o *bpf.Object) (func(address uint64) (uint64, error), error) {
+// the kernel cannot tell (before 5.17). Then no file is identified by it. Otherwise each is. It may be called at any time, also
+// after stop, which has to be called before the object is closed.
+func inodes(o *bpf.Object) (ask func(address uint64) (uint64, error), stop func(), err error) {
+	stop = func() {}
 	mapped, err := bpf.View[uint64](o, "mapped_at")
 	if err != nil {
-		return nil, err
+		return nil, stop, err
 	}
 	call, err := o.Call("mapped_inode")
 	if err != nil {
-		return nil, nil //nolint:nilerr // an older kernel shows the inode in the mappings
+		return nil, stop, nil //nolint:nilerr // an older kernel shows the inode in the mappings
 	}
 	var mu sync.Mutex
-	ask := func(address uint64) (uint64, error) {
+	ask = func(address uint64) (uint64, error) {
 		mu.Lock()
 		defer mu.Unlock()
+		if mapped == nil {
+			return 0, errUnloaded
+		}
 		return askOnce(mapped, address, call)
 	}
 	_, err = ask(uint64(reflect.ValueOf(inodes).Pointer())) // this function is in the file of this program
 	if err != nil && !reader.Unanswered(err) {
-		return nil, nil //nolint:nilerr // as above
+		return nil, stop, nil //nolint:nilerr // as above
 	}
-	return ask, nil
+	return ask, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		mapped = nil
+	}, nil
 }
 
 // askOnce asks for the inode at an address. The kernel does not wait for the lock of the mappings (EBUSY, bpf_find_vma in

@@ -3,6 +3,8 @@
 package boundary
 
 import (
+	"errors"
+	"reflect"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -27,5 +29,24 @@ func TestABusyKernelIsAskedLater(t *testing.T) {
 		if asked != 1 || inode != tt.inode || (err == nil) != (tt.inode > 0) || reader.Unanswered(err) != tt.later {
 			t.Errorf("%v: asked %d times, inode %d, %v", tt.code, asked, inode, err)
 		}
+	}
+}
+
+// A read of a process may run when the programs are removed. It gets an error and does not read their memory.
+func TestAnInodeIsAskedForAfterTheEnd(t *testing.T) {
+	b := start(t, modeOn, 0)
+	inode := b.processes.Host.Inode
+	if inode == nil {
+		t.Skip("this kernel shows the inode in the mappings")
+	}
+	address := uint64(reflect.ValueOf(inodes).Pointer())
+	if _, err := inode(address); err != nil && !reader.Unanswered(err) {
+		t.Fatal(err)
+	}
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inode(address); !errors.Is(err, errUnloaded) || !reader.Unanswered(err) {
+		t.Errorf("after the end: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func (b *Backend) load() (err error) {
 	if b.losses, err = bpf.View[uint64](o, "losses"); err != nil {
 		return err
 	}
-	if b.processes.Host.Inode, err = inodes(o); err != nil {
+	if b.processes.Host.Inode, b.stopInodes, err = inodes(o); err != nil {
 		return err
 	}
 	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Safe: func(f *window.File) error { return safe(b, f) }, Log: b.opts.Log})
@@ -203,6 +203,7 @@ func (b *Backend) unload() error {
 	if b.object == nil {
 		return nil
 	}
+	b.stopInodes() // reads of processes may be running
 	err := errors.Join(b.files.Close(), b.object.Close())
 	b.object = nil
 	return err
