@@ -147,6 +147,12 @@ static __always_inline void unwind(struct thread *t, u64 stack)
 	}
 }
 
+/* Reports whether calls of the thread that runs are timed. */
+static __always_inline bool is_timed(struct task_struct *task)
+{
+	return bpf_get_current_pid_tgid() >> 32 == process || descends(task);
+}
+
 /* Returns the thread that runs. It is NULL if the thread has not called the root, unless it does now. */
 static __always_inline struct thread *this_thread(bool at_root)
 {
@@ -159,7 +165,7 @@ static __always_inline struct thread *this_thread(bool at_root)
 	start = BPF_CORE_READ(task, start_boottime);
 	image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
 	if (!t) {
-		if (id >> 32 != process && !descends(task))
+		if (!is_timed(task))
 			return NULL;
 		bpf_map_update_elem(&threads, &id, &no_thread, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&threads, &id);
@@ -296,7 +302,12 @@ static __always_inline int leave(struct pt_regs___stack *ctx)
 	if (stopped())
 		return 0;
 	t = this_thread(false);
-	if (!t || !t->depth)
+	if (!t) { /* this thread had no place among all that have called the root, or is that of a child by fork */
+		if (!function && is_timed((void *)bpf_get_current_task()))
+			LOST(unpaired);
+		return 0;
+	}
+	if (!t->depth)
 		return 0;
 	unwind(t, stack);
 	top = t->depth - 1;

@@ -226,6 +226,15 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 	}
 }
 
+// A call of a thread whose place another one has taken is counted as lost.
+func TestCallsOfMoreThreadsThanPlacesAreKnown(t *testing.T) {
+	const n = 3 * threads
+	all, _ := timed(t, program(t), Costs{}, "crowd", n, "crowd")
+	if seen := all.Functions[0].Calls + all.Lost.Unpaired + all.Lost.Open; seen != n+1 || all.Functions[0].Calls < n {
+		t.Errorf("%d calls of %d, %+v", all.Functions[0].Calls, n+1, all.Lost)
+	}
+}
+
 // The probes of each function have the cost of its own first instruction, also if a name stands for several functions.
 func TestCostIsThatOfEachFunction(t *testing.T) {
 	all, _ := timed(t, program(t), Costs{Cost{Inside: 1, Whole: 3}, Cost{Inside: 10, Whole: 30}}, "both", 10, "both", "pushes|subtracts")

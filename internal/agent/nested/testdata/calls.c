@@ -183,6 +183,26 @@ static void *thread(void *calls)
 	return NULL;
 }
 
+/* Calls a function in many threads, one after the other, before it returns. */
+FUNCTION void crowd(long threads);
+
+static void *one(void *unused)
+{
+	crowd(0);
+	return unused;
+}
+
+FUNCTION void crowd(long threads)
+{
+	pthread_t thread;
+
+	for (long i = 0; i < threads; i++) {
+		pthread_create(&thread, NULL, one, NULL);
+		pthread_join(thread, NULL);
+	}
+	__asm__ volatile("");
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argv[1], *names[] = {"root", "child", "grandchild"};
@@ -202,6 +222,8 @@ int main(int argc, char **argv)
 			       all[i].outside);
 		return 0;
 	}
+	if (!strcmp(what, "crowd"))
+		crowd(n);
 	for (long i = 0; i < n; i++) {
 		if (!strcmp(what, "recursive"))
 			around_recursive(5);
