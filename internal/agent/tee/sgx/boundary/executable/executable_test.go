@@ -87,3 +87,35 @@ func TestScriptIsNotELF(t *testing.T) {
 		t.Errorf("a script: %v", err)
 	}
 }
+
+// Names are read whole wherever they are in the window, up to a limit.
+func TestLongNames(t *testing.T) {
+	var table bytes.Buffer
+	var want []string
+	for n := 100; n < 3000; n += 97 {
+		want = append(want, strings.Repeat("n", n))
+		table.WriteString(want[len(want)-1] + "\x00")
+	}
+	for _, backwards := range []bool{false, true} {
+		names, at := &names{file: bytes.NewReader(table.Bytes())}, 0
+		if backwards {
+			at = table.Len()
+		}
+		for i := range want {
+			name := want[i]
+			if backwards {
+				name = want[len(want)-1-i]
+				at -= len(name) + 1
+			}
+			if got := names.at(uint32(at)); got != name[:min(len(name), longestName)] {
+				t.Fatalf("a name of %d bytes has %d", len(name), len(got))
+			}
+			if !backwards {
+				at += len(name) + 1
+			}
+		}
+	}
+	if got := (&names{file: bytes.NewReader(table.Bytes())}).at(1 << 30); got != "" {
+		t.Errorf("beyond the table is %q", got)
+	}
+}

@@ -5,6 +5,7 @@
 package executable
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -19,7 +20,7 @@ const (
 	maxSegments = 128
 	maxSections = 4096
 	maxSymbols  = 1 << 20
-	longestName = 128
+	longestName = 2048 // of a function; those of C++ templates have hundreds of bytes
 	// Chunk is the number of bytes of a file that are read at once.
 	Chunk = 64 << 10
 )
@@ -212,14 +213,26 @@ type names struct {
 }
 
 func (n *names) at(index uint32) string {
-	i := uint64(index)
-	if i < n.start || i+longestName > n.start+uint64(n.length) {
-		n.length, _ = n.file.ReadAt(n.window[:], int64((n.from+i)&(1<<62-1))) // a short read means the end of the file
-		n.start = i
+	name, whole := n.inWindow(uint64(index))
+	if !whole {
+		n.length, _ = n.file.ReadAt(n.window[:], int64((n.from+uint64(index))&(1<<62-1))) // a short read means the end of the file
+		n.start = uint64(index)
+		name, _ = n.inWindow(n.start)
 	}
-	from := n.window[i-n.start : n.length]
-	name, _, _ := strings.Cut(string(from[:min(len(from), longestName)]), "\x00")
 	return name
+}
+
+// inWindow returns the name at a position of the table as far as the window has it, and whether that is the whole name.
+func (n *names) inWindow(at uint64) (name string, whole bool) {
+	if at < n.start || at >= n.start+uint64(n.length) {
+		return "", false
+	}
+	from := n.window[at-n.start : n.length]
+	end := bytes.IndexByte(from[:min(len(from), longestName)], 0)
+	if end < 0 {
+		return string(from[:min(len(from), longestName)]), len(from) >= longestName
+	}
+	return string(from[:end]), true
 }
 
 // Words returns 8-byte words of the file's data after loading at the addresses it was linked for, with
