@@ -45,7 +45,7 @@ var twice = []string{
 // Risk returns why timing functions of a program could end or break it, or "".
 func Risk(program *executable.Program) (string, error) {
 	for _, l := range leaving {
-		if name, err := program.Mentions(l.names...); err != nil || name != "" {
+		if name, err := executable.Mentions(program, l.names...); err != nil || name != "" {
 			return l.what, err
 		}
 	}

@@ -117,8 +117,8 @@ func (p *Program) Refers(name string) (found bool, err error) {
 	return found, err
 }
 
-// Mentions returns the first of its symbols that has one of some names, or "". The file may define it or need it of another one.
-func (p *Program) Mentions(choice ...string) (found string, err error) {
+// Mentions returns the first symbol of a program that has one of some names, or "". The file may define it or need it of another one.
+func Mentions(p *Program, choice ...string) (found string, err error) {
 	err = eachSymbol(p, func(entry []byte, names *names) {
 		if found != "" {
 			return
