@@ -31,7 +31,6 @@ var leaving = []struct {
 	what  string
 }{
 	{[]string{"__gxx_personality_v0", "__cxa_throw", "__cxa_begin_catch"}, "it has exceptions of C++: one that passes through a timed function ends the program"},
-	{[]string{"__gcc_personality_v0"}, "it has cleanups for threads that are cancelled or exit: those around a timed function are left out"},
 	{[]string{"rust_eh_personality"}, "it is a Rust program: a panic that passes through a timed function ends it, also where it is caught"},
 	{[]string{"makecontext", "swapcontext", "setcontext", "jump_fcontext", "make_fcontext"}, "it changes its stack, as coroutines do: a change within a timed function breaks the program"},
 }

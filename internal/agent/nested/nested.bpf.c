@@ -190,7 +190,7 @@ static __always_inline bool after_jump(u64 stack)
 	struct xol_area *area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
 	u64 address, page = 0;
 
-	if (area)
+	if (area && bpf_core_field_exists(area->vaddr))
 		page = BPF_CORE_READ(area, vaddr);
 	return page && !bpf_probe_read_user(&address, sizeof(address), (void *)stack) &&
 	       address == page;
