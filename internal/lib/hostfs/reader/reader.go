@@ -153,7 +153,7 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 	go func() {
 		runtime.LockOSThread()
 		w.thread.Store(int64(unix.Gettid()))
-		value, err := contained(read)
+		value, err := Contained(read)
 		runtime.UnlockOSThread()
 		done <- outcome[T]{value, err}
 		p.returned(w)
@@ -204,8 +204,8 @@ func (p *Pool) starved(w *worker) bool {
 	return err == nil && stat.State == "R"
 }
 
-// contained turns a panic into an error, as the caller's goroutine would.
-func contained[T any](read func() (T, error)) (value T, err error) {
+// Contained turns a panic of a read into an error, as the goroutine of a caller would.
+func Contained[T any](read func() (T, error)) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

@@ -242,7 +242,7 @@ func (a *Ahead) work() {
 		r.running, a.busy[key.TGID] = true, r.of
 		do := r.do
 		a.mu.Unlock()
-		value, err := do()
+		value, err := reader.Contained(do)
 		if key.Program != (Program{}) {
 			if now, failed := a.program(key.TGID); failed == nil && now != key.Program {
 				(&read{value: value}).drop()

@@ -4,6 +4,7 @@ package host
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,6 +50,17 @@ func TestAResultOfAnotherProgramIsDropped(t *testing.T) {
 	h.Ahead.Run(time.Minute)
 	if got, err := Later(h, key(7), read); got != nil || !errors.Is(err, errChanged) || !closed.done {
 		t.Errorf("%v, %v, closed %v", got, err, closed.done)
+	}
+}
+
+// A read that panics, as a reader of a file could, has an error and ends nothing else.
+func TestAReadThatPanicsHasAnError(t *testing.T) {
+	h, _ := ahead()
+	read := func() (int, error) { panic("damaged") }
+	_, _ = Later(h, key(7), read)
+	h.Ahead.Run(time.Minute)
+	if _, err := Later(h, key(7), read); err == nil || !strings.Contains(err.Error(), "panic: damaged") {
+		t.Error(err)
 	}
 }
 
