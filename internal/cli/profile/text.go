@@ -2,7 +2,8 @@
 
 // Package profile writes tables of profiles, their differences and breakdowns, as text and as JSON.
 //
-// It computes nothing: internal/run/profile does. It knows no flags and opens no files.
+// It divides figures of internal/run/profile and internal/agent/nested for display, and measures nothing. It knows no flags and opens no
+// files.
 package profile
 
 import (
