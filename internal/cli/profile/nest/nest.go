@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -137,6 +138,9 @@ func open(ctx context.Context, o Options) (*nested.Timer, nested.Costs, error) {
 func binary(proc hostfs.Root, o Options) (*os.File, error) {
 	if o.PID != 0 {
 		p := proc.Process(o.PID)
+		if all, err := proc.Processes(); err == nil && p.Exists() && !slices.Contains(all, o.PID) {
+			return nil, fmt.Errorf("--pid %d: this is a thread: use the ID of its process, which is Tgid in /proc/%d/status", o.PID, o.PID)
+		}
 		name := o.Binary
 		if name == "" {
 			link, err := p.Link("exe")

@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/teescope/teescope/internal/cli/profile/child"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // program compiles the program that knows its calls.
@@ -121,6 +123,17 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	var others []int
+	for len(others) == 0 { // until it has another thread
+		threads, err := hostfs.At("/proc").Process(cmd.Process.Pid).Threads(8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others = slices.DeleteFunc(threads, func(id int) bool { return id == cmd.Process.Pid })
+	}
+	if _, err := Run(t.Context(), Options{Functions: []string{"root"}, PID: others[0], For: time.Second, Files: files(t)}); err == nil || !strings.Contains(err.Error(), "this is a thread") {
+		t.Errorf("a thread: %v", err)
+	}
 	f := files(t)
 	status, err := Run(t.Context(), Options{Functions: []string{"root", "(grand)?child"}, PID: cmd.Process.Pid, For: time.Second, Files: f})
 	if err != nil || status != 0 {
