@@ -92,8 +92,13 @@ exits() { sed -n 's/^eexit //p' /sys/module/swsgx/parameters/stats; }
 until=$(($(exits) + 200))
 while [ "$(exits)" -lt $until ]; do sleep 0.1; done
 EOF
-timed() { wget -qO - http://127.0.0.1:9750/metrics | grep 'teescope_ocall_seconds_count.*workload="paired"' | grep -q ' [1-9]'; }
+# timings prints how many OCALLs of the program were timed.
+timings() {
+	wget -qO - http://127.0.0.1:9750/metrics | awk '/^teescope_ocall_seconds_count.*workload="paired"/ { n += $NF } END { print n + 0 }'
+}
+timed() { [ "$(timings)" -ge $((before + 50)) ]; }
 calling() {
+	before=$(timings) # with those of the program before, which has ended
 	paired -count 0 -pause 2000 -ocalls "$1" >/dev/null &
 	paired=$!
 	until_so timed
