@@ -107,6 +107,20 @@ static __always_inline u64 less(u64 from, u64 what)
 	return from > what ? from - what : 0;
 }
 
+/* Reports whether the function of the frame at an index is in a frame further out too. */
+static __always_inline bool within_itself(struct thread *t, u64 index, u64 function)
+{
+	u64 i;
+
+	for (i = 0; i < MAX_DEPTH; i++) {
+		if (i >= index)
+			return false;
+		if (frame_at(t, i)->function == function)
+			return true;
+	}
+	return false;
+}
+
 /* Adds the time of a call that does not return, up to the last event of its thread. */
 static __always_inline void abandon(struct thread *t, u64 index)
 {
@@ -126,9 +140,8 @@ static __always_inline void abandon(struct thread *t, u64 index)
 	outer = frame_at(t, index - 1);
 	outer->inner_ns += ns;
 	outer->probes_ns += f->probes_ns;
-	if (outer->function == key)
-		return;
-	ADD(to->left_ns, ns);
+	if (!within_itself(t, index, key))
+		ADD(to->left_ns, ns);
 }
 
 /* Forgets the calls whose stack is no longer in use when the calls that go on have theirs at or above `stack`. */
@@ -237,20 +250,6 @@ static __always_inline u32 bucket_of_time(u64 ns)
 	bucket = ((log - FRACTION_BITS + 1) << FRACTION_BITS) +
 		 ((ns >> (log - FRACTION_BITS)) & ((1 << FRACTION_BITS) - 1));
 	return bucket < BUCKETS ? bucket : BUCKETS - 1;
-}
-
-/* Reports whether the function of the frame at an index is in a frame further out too. */
-static __always_inline bool within_itself(struct thread *t, u64 index, u64 function)
-{
-	u64 i;
-
-	for (i = 0; i < MAX_DEPTH; i++) {
-		if (i >= index)
-			return false;
-		if (frame_at(t, i)->function == function)
-			return true;
-	}
-	return false;
 }
 
 static __always_inline void finish(struct thread *t, u64 index, u64 now)

@@ -13,6 +13,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +23,6 @@ import (
 
 //go:embed nested.bpf.o
 var object []byte
-
-// MaxFunctions is the largest number of functions, with the root.
-const MaxFunctions = maxFunctions
 
 // Options say what is timed.
 type Options struct {
@@ -153,7 +151,8 @@ func (t *Timer) abandon(now *thread) {
 		ns := max(inner, less(less(now.Last, call.Began), probes))
 		f := &t.functions[call.Function%maxFunctions]
 		f.OwnNS += ns - inner
-		if i == 0 || now.Frames[i-1].Function != call.Function {
+		within := slices.ContainsFunc(now.Frames[:i], func(outer frame) bool { return outer.Function == call.Function })
+		if !within {
 			f.LeftNS += ns
 		}
 		inner = ns

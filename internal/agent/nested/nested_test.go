@@ -25,8 +25,8 @@ func program(t *testing.T) string {
 	return name
 }
 
-// found returns functions of a program.
-func found(t *testing.T, name string, names ...string) (*os.File, []Function) {
+// read reads the headers of a file.
+func read(t *testing.T, name string) (*os.File, *executable.Program) {
 	t.Helper()
 	file, err := os.Open(name)
 	if err != nil {
@@ -37,6 +37,13 @@ func found(t *testing.T, name string, names ...string) (*os.File, []Function) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file, program
+}
+
+// found returns functions of a program.
+func found(t *testing.T, name string, names ...string) (*os.File, []Function) {
+	t.Helper()
+	file, program := read(t, name)
 	functions, err := Find(hostfs.At("/proc"), program, names)
 	if err != nil {
 		t.Fatal(err)
@@ -208,6 +215,7 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 	}{
 		{"late", []string{"late", "jumps_late", "grandchild"}, Lost{Unwound: 10}, [3]uint64{10, 0, 10}},
 		{"ends", []string{"ends", "grandchild"}, Lost{Open: 1}, [3]uint64{0, 2}},
+		{"mutual", []string{"leaves_mutual", "mutual", "other_of_mutual"}, Lost{Unwound: 70}, [3]uint64{10, 0, 0}},
 	} {
 		all, _ := timed(t, name, Costs{}, c.mode, 10, c.names...)
 		root, own := all.Functions[0], time.Duration(0)
@@ -265,15 +273,7 @@ func TestRisk(t *testing.T) {
 		if out, err := compiler.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		file, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = file.Close() }()
-		program, err := executable.Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, program := read(t, name)
 		if risk, err := Risk(program); err != nil || !strings.Contains(risk, want) || (risk == "") != (want == "") {
 			t.Errorf("%q, %v, want %q", risk, err, want)
 		}
@@ -299,15 +299,7 @@ func TestOtherProcessesAreNotTimed(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	name := program(t)
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	program, err := executable.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, program := read(t, name)
 	proc := hostfs.At("/proc")
 	for _, c := range []struct {
 		names []string
@@ -345,15 +337,7 @@ func TestFind(t *testing.T) {
 
 // Returns of Go programs have no probes: the runtime would end the program.
 func TestGoProgramsAreRefused(t *testing.T) {
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = self.Close() }()
-	program, err := executable.Read(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, program := read(t, "/proc/self/exe")
 	if _, err := Find(hostfs.At("/proc"), program, []string{"main.main"}); err == nil || !strings.Contains(err.Error(), "Go program") {
 		t.Error(err)
 	}

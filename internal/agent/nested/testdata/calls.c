@@ -124,6 +124,32 @@ FUNCTION __attribute__((used)) void savectx(void)
 	__asm__ volatile("");
 }
 
+/* Call each other, and leave all at once. */
+FUNCTION void mutual(int n);
+
+FUNCTION void other_of_mutual(int n)
+{
+	mutual(n - 1);
+	__asm__ volatile("");
+}
+
+FUNCTION void mutual(int n)
+{
+	grandchild();
+	if (n)
+		other_of_mutual(n);
+	else
+		longjmp(back, 1);
+	__asm__ volatile("");
+}
+
+FUNCTION void leaves_mutual(void)
+{
+	if (!setjmp(back))
+		mutual(3);
+	empty();
+}
+
 /* Calls a function and does not return. */
 FUNCTION void ends(void)
 {
@@ -229,6 +255,8 @@ int main(int argc, char **argv)
 			around_recursive(5);
 		if (!strcmp(what, "late"))
 			late();
+		if (!strcmp(what, "mutual"))
+			leaves_mutual();
 		if (!strcmp(what, "ends"))
 			ends();
 		if (!strcmp(what, "both"))
