@@ -44,7 +44,8 @@ early -port 7000 -mib 1 >early.json &
 early=$!
 grown einit 0 1
 
-./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --watch comm=pingpong >agent.log 2>&1 &
+# No budget: an emulated processor takes 50 us for a context switch that is counted, so that the agent would warn of it.
+./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --overhead.budget 100% --watch comm=pingpong >agent.log 2>&1 &
 tries=0
 while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 3000 ]; do
 	sleep 0.1
