@@ -80,23 +80,11 @@ func (c *Collector) follow() {
 	if d.Exact {
 		budget = 0
 	}
-	if err := c.overhead.want(c.slots, c.opts.SyscallTime || d.Timing, len(c.watcher.rules) > 0, budget); err != nil {
-		c.opts.Log.Warn("changing what is measured", "error", err)
-	}
+	c.overhead.governor.Want(c.opts.SyscallTime || d.Timing, len(c.watcher.rules) > 0, budget)
+	c.overhead.announce()
 	if err := c.refresh(); err != nil {
 		c.opts.Log.Warn("refreshing the slots", "error", err)
 	}
-}
-
-// want changes what is measured, and the level with it.
-func (o *overhead) want(s *slots, timing, watching bool, budget float64) error {
-	from := o.governor.Level
-	to := o.governor.Want(timing, watching, budget)
-	if to != from {
-		o.change(s, from, to)
-		return nil
-	}
-	return o.detail(s.kernel, to)
 }
 
 // replace sets the rules. A process that none of them has selected returns to the slot of its group. No process is read.

@@ -58,7 +58,7 @@ func (e *emission) emit(emit emitFunc) {
 	})
 	watchedSlots := map[uint32][]string{}
 	for sl := range e.slots.All() {
-		if sl.watched == nil || sl.watched.ended || e.overhead.governor.Level >= sampling.SampledSums {
+		if sl.watched == nil || sl.watched.ended || e.overhead.now.level >= sampling.SampledSums {
 			continue
 		}
 		labels := with(workloadValues(sl.Workload), strconv.Itoa(sl.watched.pid), sl.watched.comm)
@@ -205,7 +205,7 @@ func (e *emission) emitOverhead(emit emitFunc) {
 	}
 	for l := range sampling.Levels {
 		is := 0.0
-		if l == g.Level {
+		if l == e.overhead.now.level {
 			is = 1
 		}
 		emit(f.level.Value(is, l.String()))

@@ -3,6 +3,7 @@
 package system
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -30,6 +31,8 @@ type overhead struct {
 	costs    sampling.EventCosts                                  // as measured
 	measured [sampling.Events]sampling.RunTime                    // run times at the beginning of the measurement
 	exceeded bool                                                 // the log says that no level keeps the budget
+	now      regime                                               // in force
+	changed  chan struct{}                                        // receives when the wanted regime is not in force
 	began    chan struct{}                                        // receives when sampling begins, and the duty cycle must be stepped
 	budget   float64                                              // as configured; the governor has none while everything is counted on demand
 	others   func(relative float64) (program, path time.Duration) // see Options
@@ -37,10 +40,29 @@ type overhead struct {
 }
 
 func newOverhead(o Options) overhead {
-	return overhead{
+	h := overhead{
 		governor: sampling.Governor{Budget: o.Budget, Timing: o.SyscallTime, Watching: len(o.Watch) > 0},
-		began:    make(chan struct{}, 1), budget: o.Budget, others: o.Others, log: o.Log,
+		changed:  make(chan struct{}, 1), began: make(chan struct{}, 1), budget: o.Budget, others: o.Others, log: o.Log,
 	}
+	h.now = h.wanted()
+	return h
+}
+
+// regime is what decides which programs are attached.
+type regime struct {
+	level            sampling.Level
+	timing, watching bool
+}
+
+// timed reports whether the time of system calls is measured.
+func (r regime) timed() bool { return r.timing && r.level == sampling.Full }
+
+// exits reports whether the probe on the ends of system calls is attached.
+func (r regime) exits() bool { return r.timed() || r.watching && r.level < sampling.SampledSums }
+
+// wanted returns the regime that the governor has chosen.
+func (o *overhead) wanted() regime {
+	return regime{o.governor.Level, o.governor.Timing, o.governor.Watching}
 }
 
 // measure begins or ends a measurement, and returns the time until it must be called again.
@@ -64,29 +86,28 @@ func (o *overhead) govern(s *slots, now time.Time) {
 	if !o.meter.Due(now) || o.governor.Limited() && time.Since(now) > mostReading {
 		return
 	}
-	from := o.governor.Level
-	d, ok := o.meter.Read(now, o.totals(s), o.governor.Demand, from != sampling.Off)
+	d, ok := o.meter.Read(now, o.totals(s), o.governor.Demand, o.now.level != sampling.Off)
 	if !ok {
 		return
 	}
 	d.Costs = o.costs
 	d.Programs, d.Attaching = len(s.sampler.switched()), s.kernel.switches.measured()
 	d.CacheStays = slices.ContainsFunc(s.sampler.probes, func(p attachedProbe) bool { return !p.mechanism.Switchable() })
-	to := o.governor.Decide(now, d)
+	o.governor.Decide(now, d)
 	s.sampler.SetRatio(o.governor.Ratio())
 	o.reportExcess()
-	o.change(s, from, to)
+	o.announce()
 }
 
-// change moves from one level to another.
-func (o *overhead) change(s *slots, from, to sampling.Level) {
-	if to == from {
+// announce wakes Run if another regime is wanted. Run changes it, because programs are attached and detached without the lock
+// of the collector.
+func (o *overhead) announce() {
+	if o.wanted() == o.now {
 		return
 	}
-	o.log.Info("the level of watching has changed", "from", from.String(), "to", to.String(), "budget", percent(o.governor.Limit()),
-		"before", percent(o.governor.Cost(from)), "now", percent(o.governor.Cost(to)))
-	if err := o.move(s, from, to); err != nil {
-		o.log.Warn("changing the level of watching", "level", to.String(), "error", err)
+	select {
+	case o.changed <- struct{}{}:
+	default: // a value is pending already
 	}
 }
 
@@ -162,44 +183,27 @@ func cpuOfAgent() time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// move changes from one level to another.
-func (o *overhead) move(s *slots, from, to sampling.Level) error {
-	if from.Samples() && !to.Samples() {
-		if err := s.endSampling(); err != nil {
-			return err
-		}
+// enter puts a regime in force. The programs that it needs are attached already, and those that it does not need are still
+// attached. The caller has just read all slots.
+func (o *overhead) enter(s *slots, to regime) error {
+	from := o.now
+	o.now = to
+	if from.level != to.level {
+		o.log.Info("the level of watching has changed", "from", from.level.String(), "to", to.level.String(), "budget", percent(o.governor.Limit()),
+			"before", percent(o.governor.Cost(from.level)), "now", percent(o.governor.Cost(to.level)))
 	}
-	if (from == sampling.Off) != (to == sampling.Off) {
-		s.sampler.setDetached(to == sampling.Off)
-	}
-	if to.Samples() && !from.Samples() {
-		s.beginSampling(from != sampling.Off)
+	var err error
+	switch samples := to.level.Samples(); {
+	case from.level.Samples() && !samples:
+		err = s.endSampling()
+	case samples && !from.level.Samples():
+		s.beginSampling(from.level != sampling.Off)
 		select {
 		case o.began <- struct{}{}:
 		default: // a value is pending already
 		}
 	}
-	return o.detail(s.kernel, to)
-}
-
-// detail attaches the probe on the ends of system calls at the levels that need it, and times calls.
-func (o *overhead) detail(k *kernelSide, l sampling.Level) error {
-	timing, watching := o.governor.Timing, o.governor.Watching
-	reason := detachedReason
-	if !timing && !watching {
-		reason = notWantedReason
-	}
-	timed := timing && l == sampling.Full
-	if !timed {
-		if err := k.setTimed(false); err != nil {
-			return err
-		}
-	}
-	k.attachExits(timed || watching && l < sampling.SampledSums, reason)
-	if timed {
-		return k.setTimed(true)
-	}
-	return nil
+	return errors.Join(err, s.kernel.setTimed(to.timed()))
 }
 
 // ratios returns the fraction of the time for which each frequent probe counts.

@@ -109,12 +109,24 @@ func (s *sampler) Detach() error {
 	return nil
 }
 
-// setDetached detaches all programs because of their cost, or reattaches them.
-func (s *sampler) setDetached(detach bool) {
+// start attaches all programs, also those that were stopped or could not be reattached. The program on system calls is the
+// last, as in attach.
+func (s *sampler) start() {
+	s.wanted.Store(true)
+	s.switching.Lock()
+	defer s.switching.Unlock()
+	for _, p := range slices.Backward(s.probes) {
+		s.kernel.switches.on(p)
+	}
+	s.off = false
+}
+
+// stop detaches all programs because of their cost. Their counts are absent meanwhile.
+func (s *sampler) stop() {
 	s.switching.Lock()
 	defer s.switching.Unlock()
 	for _, p := range s.probes {
-		s.kernel.setAttached(p, !detach)
+		s.kernel.switches.stop(p, detachedReason)
 	}
 	s.off = false
 }

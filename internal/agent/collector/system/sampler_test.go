@@ -27,16 +27,14 @@ import (
 func (c *Collector) hold(t *testing.T, to sampling.Level) {
 	t.Helper()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.overhead.meter.At = time.Now().Add(time.Hour) // the next decision is later
-	if err := c.refresh(); err != nil {
-		t.Fatal(err)
-	}
-	from := c.overhead.governor.Level
 	c.overhead.governor.Level = to
-	if err := c.overhead.move(c.slots, from, to); err != nil {
+	err := c.refresh()
+	c.mu.Unlock()
+	if err != nil {
 		t.Fatal(err)
 	}
+	c.change()
 }
 
 // running starts a collector with its Run.

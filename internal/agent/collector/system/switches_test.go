@@ -15,24 +15,27 @@ import (
 
 // recorder counts what happens to each program, and refuses to reattach some.
 type recorder struct {
-	mu        sync.Mutex
-	detached  map[string]int
-	attached  map[string]int
-	refused   map[string]bool
-	detaching func() // is called in Detach; may be nil
+	mu       sync.Mutex
+	detached map[string]int
+	attached map[string]int
+	refused  map[string]bool
+	changing func() // is called in Detach and Reattach; may be nil
 }
 
 func (c *recorder) Detach(program string) error {
 	c.mu.Lock()
 	c.detached[program]++
 	c.mu.Unlock()
-	if c.detaching != nil {
-		c.detaching()
+	if c.changing != nil {
+		c.changing()
 	}
 	return nil
 }
 
 func (c *recorder) Reattach(program string) error {
+	if c.changing != nil {
+		c.changing()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refused[program] {
@@ -57,7 +60,15 @@ func sampled(t *testing.T, refused ...string) (*Collector, *recorder) {
 	c := New(Options{Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, 8, nil)
 	c.slots.beginSampling(false)
+	c.overhead.governor.Level = sampling.Sampled
+	c.overhead.now = c.overhead.wanted()
 	return c, programs
+}
+
+// at changes the level, as Run does.
+func (c *Collector) at(to sampling.Level) {
+	c.overhead.governor.Level = to
+	c.change()
 }
 
 // cycles steps the collector until the window has opened again several times, and returns how often.
@@ -104,10 +115,7 @@ func TestAProbeThatCannotBeReattachedLeaves(t *testing.T) {
 	// After a change of the level the kernel may accept it.
 	programs.refused = nil
 	for _, to := range []sampling.Level{sampling.Off, sampling.Full} {
-		if err := c.overhead.move(c.slots, c.overhead.governor.Level, to); err != nil {
-			t.Fatal(err)
-		}
-		c.overhead.governor.Level = to
+		c.at(to)
 	}
 	if !c.kernel.attached("page_fault_user") {
 		t.Error("the probe does not come back")
@@ -131,29 +139,38 @@ func TestSlowProgramsStayAttached(t *testing.T) {
 		if programs.detached["syscall"] < 2 {
 			t.Errorf("system calls were detached %d times", programs.detached["syscall"])
 		}
-		if err := c.overhead.move(c.slots, sampling.Sampled, sampling.Off); err != nil || programs.detached["page_cache_access"] == 0 {
-			t.Errorf("%s stays attached at the level off (%v)", m, err)
+		if c.at(sampling.Off); programs.detached["page_cache_access"] == 0 {
+			t.Errorf("%s stays attached at the level off", m)
 		}
 	}
 }
 
-// The kernel may need long to detach a program. Scrapes do not wait for it.
-func TestScrapesDoNotWaitForDetaching(t *testing.T) {
-	c, programs := sampled(t)
-	begun, goOn := make(chan bool), make(chan bool)
-	var once sync.Once
-	programs.detaching = func() { once.Do(func() { begun <- true; <-goOn }) }
-	done := make(chan bool)
-	go func() {
-		cycles(t, c)
-		close(done)
-	}()
-	<-begun
-	if !c.mu.TryLock() {
-		t.Error("the collector is locked while a program is detached")
-	} else {
-		c.mu.Unlock()
+// The kernel may need long to attach or detach a program. Scrapes do not wait for it, in no window and at no change of the level.
+func TestScrapesDoNotWaitForAttaching(t *testing.T) {
+	for _, tt := range []struct {
+		what string
+		from sampling.Level
+		do   func(*testing.T, *Collector)
+	}{
+		{"a window", sampling.Sampled, func(t *testing.T, c *Collector) { cycles(t, c) }},
+		{"everything is counted again", sampling.Sampled, func(_ *testing.T, c *Collector) { c.at(sampling.Full) }},
+		{"counting stops", sampling.Sampled, func(_ *testing.T, c *Collector) { c.at(sampling.Off) }},
+		{"counting goes on", sampling.Off, func(_ *testing.T, c *Collector) { c.at(sampling.Sampled) }},
+		{"watching begins", sampling.Full, func(_ *testing.T, c *Collector) { c.overhead.governor.Watching = true; c.change() }},
+	} {
+		c, programs := sampled(t)
+		c.at(tt.from)
+		changes, waited := 0, 0
+		programs.changing = func() {
+			changes++
+			if !c.mu.TryLock() {
+				waited++
+				return
+			}
+			c.mu.Unlock()
+		}
+		if tt.do(t, c); changes == 0 || waited > 0 {
+			t.Errorf("%s: %d programs were attached or detached, %d of them while the collector was locked", tt.what, changes, waited)
+		}
 	}
-	close(goOn)
-	<-done
 }

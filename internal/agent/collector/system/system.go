@@ -228,6 +228,8 @@ func (c *Collector) Run(ctx context.Context) error {
 			}
 		case <-measure.C:
 			measure.Reset(c.measure())
+		case <-c.overhead.changed:
+			c.change()
 		case <-c.demands.changed:
 			c.follow()
 			every = c.watcher.every()
@@ -290,11 +292,51 @@ func (c *Collector) step() (wait time.Duration, sampled bool) {
 	if c.kernel == nil || !s.Active() {
 		return 0, false
 	}
+	if !opens && s.Opens() { // it is due since a moment ago
+		return 0, true
+	}
 	next, err := c.slots.step(time.Now())
 	if err != nil {
 		c.opts.Log.Warn("sampling events", "error", err)
 	}
 	return max(0, time.Until(next)), true
+}
+
+// plan returns the regime in force and the wanted one. It returns no programs if nothing is to be changed.
+func (c *Collector) plan() (k *kernelSide, s *sampler, now, wanted regime) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, wanted = c.overhead.now, c.overhead.wanted()
+	if c.kernel == nil || now == wanted {
+		return nil, nil, now, wanted
+	}
+	return c.kernel, c.slots.sampler, now, wanted
+}
+
+// change puts the wanted regime in force. The lock is not held while programs are attached and detached. Only Run calls it.
+func (c *Collector) change() {
+	k, s, from, to := c.plan()
+	if k == nil {
+		return
+	}
+	k.prepare(s, from, to)
+	if c.enter(to) {
+		k.settle(s, to)
+	}
+}
+
+// enter puts a regime in force whose programs are attached.
+func (c *Collector) enter(to regime) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil {
+		return false
+	}
+	c.slots.readCounts()
+	if err := c.overhead.enter(c.slots, to); err != nil {
+		c.opts.Log.Warn("changing what is measured", "level", to.level.String(), "error", err)
+	}
+	return true
 }
 
 // measure begins or ends a measurement of the programs, and returns the time until it must be called again.
