@@ -31,7 +31,7 @@ func New(pool *reader.Pool) *Collector {
 		quarantined: family("teescope_processes_quarantined", metric.Gauge, "processes",
 			"Processes that are not read, because they did not answer in time. They are counted and named as before. Their TEE and runtime are not recognised, and their enclave calls are not counted."),
 		refused: family("teescope_proc_reads_refused_total", metric.Counter, "reads",
-			"Reads of other processes that were not begun. reason is quarantined (the process did not answer before), tenant (too many processes of its user or control group did not), or exhausted (too many processes of all).", "reason"),
+			"Reads of other processes that were not begun. reason is quarantined (the process did not answer before), tenant (too many processes of its user or control group did not), slow (processes of its user or control group answered, and took more than a second together), or exhausted (too many processes of all).", "reason"),
 	}
 }
 
@@ -50,6 +50,7 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	emit(c.quarantined.Value(float64(f.Quarantined)))
 	emit(c.refused.Value(float64(f.RefusedQuarantined), "quarantined"))
 	emit(c.refused.Value(float64(f.RefusedTenant), "tenant"))
+	emit(c.refused.Value(float64(f.RefusedSlow), "slow"))
 	emit(c.refused.Value(float64(f.RefusedExhausted), "exhausted"))
 	return nil
 }

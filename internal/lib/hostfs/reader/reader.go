@@ -46,6 +46,9 @@ const (
 	// quarantineTime is how long a process is quarantined after its late read has returned. Without it, processes that answer
 	// just too late would delay every scrape.
 	quarantineTime = time.Minute
+	// looks is the number of times that a read is examined before its deadline: whether it sleeps.
+	looks = 10
+	slice = deadline / looks
 	// quiet is the minimum time between two messages in the log.
 	quiet = time.Minute
 )
@@ -55,6 +58,7 @@ var (
 	ErrStuck       = errors.New("the process did not answer in time")
 	errQuarantined = errors.New("the process did not answer an earlier read")
 	errTenant      = errors.New("too many processes of the same user or control group do not answer")
+	errSlow        = errors.New("processes of the same user or control group answer slowly")
 	ErrExhausted   = errors.New("too many processes do not answer")
 	ErrNotReady    = errors.New("processes are read only after the agent has dropped its privileges")
 )
@@ -62,7 +66,7 @@ var (
 // Unanswered reports whether an error is one of the above. It does not concern the content, and a later read may
 // succeed.
 func Unanswered(err error) bool {
-	return slices.ContainsFunc([]error{ErrStuck, errQuarantined, errTenant, ErrExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{ErrStuck, errQuarantined, errTenant, errSlow, ErrExhausted, ErrNotReady}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Options configure a Pool.
@@ -82,7 +86,8 @@ type Pool struct {
 
 	mu       sync.Mutex // protects the fields below. No file is read while it is held.
 	stuck    int
-	known    map[int]*suspect      // by process ID
+	known    map[int]*suspect // by process ID
+	slow     slowness
 	reading  map[int]chan struct{} // by process ID: reads that have not passed their deadline; closed at their end
 	refused  map[error]uint64
 	logged   time.Time
@@ -103,13 +108,14 @@ func (s *suspect) quarantined(now time.Time) bool { return s.pending > 0 || now.
 type Figures struct {
 	Stuck       int // reads that have passed their deadline and have not returned
 	Quarantined int // processes that are not read because of them
-	// Reads that were refused: of quarantined processes, of tenants with too many of them, and of all others.
-	RefusedQuarantined, RefusedTenant, RefusedExhausted uint64
+	// Reads that were refused: of quarantined processes, of tenants with too many of them, of tenants with slow processes, and of all
+	// others.
+	RefusedQuarantined, RefusedTenant, RefusedSlow, RefusedExhausted uint64
 }
 
 // New returns a pool without workers.
 func New(o Options) *Pool {
-	return &Pool{opts: o, names: cgroup.Naming(o.Cgroup), known: map[int]*suspect{}, reading: map[int]chan struct{}{}, refused: map[error]uint64{}}
+	return &Pool{opts: o, names: cgroup.Naming(o.Cgroup), slow: newSlowness(), known: map[int]*suspect{}, reading: map[int]chan struct{}{}, refused: map[error]uint64{}}
 }
 
 // Tenant returns the owner of a process.
@@ -127,7 +133,7 @@ func (p *Pool) Figures() Figures {
 	p.forget(time.Now())
 	return Figures{
 		Stuck: p.stuck, Quarantined: len(p.known),
-		RefusedQuarantined: p.refused[errQuarantined], RefusedTenant: p.refused[errTenant], RefusedExhausted: p.refused[ErrExhausted],
+		RefusedQuarantined: p.refused[errQuarantined], RefusedTenant: p.refused[errTenant], RefusedSlow: p.refused[errSlow], RefusedExhausted: p.refused[ErrExhausted],
 	}
 }
 
@@ -158,16 +164,22 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 		done <- outcome[T]{value, err}
 		p.returned(w)
 	}()
-	timer := time.NewTimer(deadline)
+	timer := time.NewTimer(slice)
 	defer timer.Stop()
-	for passed := 1; ; passed++ {
+	asleep := time.Duration(0)
+	defer func() { p.charge(pid, asleep) }()
+	for passed, before := 1, time.Now(); ; passed++ {
 		if o, ok := await(done, timer.C); ok {
 			return o.value, o.err
 		}
-		if passed == starvedDeadlines || !p.starved(w) {
+		starved, now := p.starved(w), time.Now()
+		if !starved {
+			asleep += now.Sub(before)
+		}
+		if before = now; passed == starvedDeadlines*looks || passed%looks == 0 && !starved {
 			break
 		}
-		timer.Reset(deadline)
+		timer.Reset(slice)
 	}
 	select {
 	case o := <-done: // its thread sleeps because it has read
@@ -236,7 +248,7 @@ func (p *Pool) admit(pid int) error {
 		return fmt.Errorf("another read of it has not ended: %w", ErrStuck)
 	}
 	p.mu.Lock()
-	none := len(p.known) == 0 // nearly always
+	none := len(p.known) == 0 && p.slow.none() // nearly always
 	p.mu.Unlock()
 	if none {
 		return nil
@@ -303,6 +315,8 @@ func (p *Pool) suspected(pid int) error {
 		return p.refuse(ErrExhausted)
 	case p.ofTenant(of) >= maxOfTenant:
 		return p.refuse(errTenant)
+	case p.slow.refuses(of, now):
+		return p.refuse(errSlow)
 	}
 	return nil
 }

@@ -271,3 +271,74 @@ func TestAPanicIsAnError(t *testing.T) {
 		t.Error("a panic of a read is not an error")
 	}
 }
+
+// Each process of a tenant answers just before its deadline, and processes are read one after the other. The others are delayed by
+// slowTime at first, and by slowShare of the time after that.
+func TestSlowProcessesOfATenantDelayOthersForALimitedTime(t *testing.T) {
+	const hostile = 500
+	users := map[int]int{9000: 1001, 9001: 0}
+	for pid := range hostile {
+		users[pid+1] = 1000
+	}
+	o := machine(t, users)
+	pass := func(t *testing.T, p *Pool) (answered int, took time.Duration) {
+		t.Helper()
+		began := time.Now()
+		for pid := range hostile {
+			_, err := Of(p, pid+1, func() (int, error) { time.Sleep(deadline - time.Millisecond); return 1, nil })
+			if err == nil {
+				answered++
+			} else if !Unanswered(err) {
+				t.Errorf("process %d: %v", pid+1, err)
+			}
+		}
+		took = time.Since(began)
+		for _, other := range []int{9000, 9001} {
+			if err := works(p, other); err != nil {
+				t.Errorf("a process of another user: %v", err)
+			}
+		}
+		return answered, took
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := New(o)
+		if answered, took := pass(t, p); answered == 0 || took > slowTime+deadline {
+			t.Errorf("%d processes were read in %v", answered, took)
+		}
+		if f := p.Figures(); f.RefusedSlow == 0 || f.Quarantined != 0 {
+			t.Errorf("the figures are %+v", f)
+		}
+		total := time.Duration(0)
+		const minutes, every = 10, 2 * time.Second
+		for range minutes * int(time.Minute/every) {
+			_, took := pass(t, p)
+			total += took
+			time.Sleep(every)
+		}
+		if limit := time.Duration(2 * slowShare * float64(minutes*time.Minute)); total > limit {
+			t.Errorf("in ten minutes the others waited for %v, want at most %v", total, limit)
+		}
+		time.Sleep(2 * time.Duration(float64(slowTime)/slowShare))
+		if err := works(p, 1); err != nil || !p.slow.none() {
+			t.Errorf("later a process of this user is not read: %v", err)
+		}
+	})
+}
+
+// A read whose thread waits for a processor is not slow because of its process.
+func TestAStarvedReadIsNotSlow(t *testing.T) {
+	o := machine(t, map[int]int{7: 1000})
+	synctest.Test(t, func(t *testing.T) {
+		p := New(o)
+		_, err := Of(p, 7, func() (int, error) {
+			thread := unix.Gettid()
+			hostfstest.Write(t, o.Proc.Path(), filepath.Join("self", "task", fmt.Sprint(thread), "stat"),
+				fmt.Sprintf("%d (teescope) R 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 50 0 0\n", thread))
+			time.Sleep(5 * deadline)
+			return 1, nil
+		})
+		if err != nil || !p.slow.none() {
+			t.Errorf("%v, %+v", err, p.slow)
+		}
+	})
+}
