@@ -94,7 +94,7 @@ func build() error {
 			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 		}
 	}
-	for _, name := range []string{"known", "steady", "hopper", "competes", "burner", "spinner", "zeros", "reader", "qemu-tiny", "firecracker-tiny"} {
+	for _, name := range []string{"known", "steady", "hopper", "competes", "burner", "spinner", "preempted", "zeros", "reader", "qemu-tiny", "firecracker-tiny"} {
 		if err := os.Link(filepath.Join(parts, "guest"), filepath.Join(parts, name)); err != nil {
 			return err
 		}

@@ -52,6 +52,9 @@ func allCalls(t *testing.T, families map[string]*dto.MetricFamily, preempted boo
 	if !preempted && missed > 0 {
 		t.Errorf("the program of system calls missed %d runs", missed)
 	}
+	if all := sum(families, "teescope_bpf_program_missed_runs_total"); all == 0 && sum(families, "teescope_self_level", "level", "full") != 1 {
+		t.Error("the level is not full, and no run was missed")
+	}
 	const made = 10_000
 	if got := int(sum(families, "teescope_syscalls_total", "workload", "known", "syscall", "getppid")); got > made || got < made-missed {
 		t.Errorf("getppid was counted %d times, want %d. The program missed %d runs", got, made, missed)

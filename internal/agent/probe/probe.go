@@ -55,8 +55,8 @@ func (f *Families) All() []*metric.Desc {
 	return []*metric.Desc{f.attached, f.instructions, f.sampledRuns, f.sampledSeconds, f.missedRuns, f.mapMemory}
 }
 
-// Emit emits the samples of one object and its probes.
-func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus.Metric)) {
+// Emit emits the samples of one object and its probes. It returns the number of missed runs of all programs.
+func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus.Metric)) (missed uint64) {
 	for _, s := range probes {
 		attached := 0.0
 		if s.Attached() {
@@ -68,6 +68,7 @@ func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus
 		program := f.prefix + cost.Program
 		emit(f.instructions.Value(float64(cost.Instructions), program))
 		emit(f.missedRuns.Value(float64(cost.Missed), program))
+		missed += cost.Missed
 		if cost.Runs > 0 {
 			emit(f.sampledRuns.Value(float64(cost.Runs), program))
 			emit(f.sampledSeconds.Value(cost.RunTime.Seconds(), program))
@@ -76,6 +77,7 @@ func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus
 	for name, bytes := range o.MapMemory() {
 		emit(f.mapMemory.Value(float64(bytes), f.prefix+name))
 	}
+	return missed
 }
 
 // Trial is the result of trying to attach one probe on this machine.

@@ -85,10 +85,12 @@ func TestHardwareAndDrivers(t *testing.T) {
 		status         Status
 		detail, advice string
 	}{
-		"no SGX":         {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : fpu\n"}, "sgx", Missing, "no SGX, or it is switched off", "firmware"},
-		"SGX of AMD":     {map[string]string{"proc/cpuinfo": amd}, "sgx", Missing, "only Intel", ""},
-		"SGX, no driver": {map[string]string{"proc/cpuinfo": intel}, "sgx", Missing, "no driver has created a device", "CONFIG_X86_SGX"},
-		"SGX, no FLC":    {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : sgx\n"}, "sgx", Missing, "no flexible launch control", "legacy isgx"},
+		"a kernel without preemption": {map[string]string{"proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC", "proc/sys/kernel/osrelease": "6.12.1"}, "preemption", OK, "every event", ""},
+		"a kernel with preemption":    {map[string]string{"proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC", "proc/sys/kernel/osrelease": "7.2.1"}, "preemption", Limited, "events of tp_btf can be missed", "preempt=voluntary"},
+		"no SGX":                      {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : fpu\n"}, "sgx", Missing, "no SGX, or it is switched off", "firmware"},
+		"SGX of AMD":                  {map[string]string{"proc/cpuinfo": amd}, "sgx", Missing, "only Intel", ""},
+		"SGX, no driver":              {map[string]string{"proc/cpuinfo": intel}, "sgx", Missing, "no driver has created a device", "CONFIG_X86_SGX"},
+		"SGX, no FLC":                 {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : sgx\n"}, "sgx", Missing, "no flexible launch control", "legacy isgx"},
 		"SGX in tree": {map[string]string{"proc/cpuinfo": intel, "dev/sgx_enclave": "", "sys/devices/system/node/node0/x86/sgx_total_bytes": "134217728\n"},
 			"sgx", Limited, "128 MiB of EPC (NUMA nodes: 1); the driver itself reports only the size; 0 of 0 probes watch it", "patch"},
 		"SGX, patched": {map[string]string{"dev/isgx": "", "sys/module/isgx/parameters/sgx_nr_free_pages": "1"}, "sgx", OK, "figures from the module parameters of isgx", ""},

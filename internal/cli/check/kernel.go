@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/collector/system"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 )
 
@@ -24,7 +27,7 @@ func (o Options) kernel(release string, t trials) []Check {
 		t.mechanism(bpf.TypedTracepoint, "typed tracepoints", "nothing replaces them; they need CONFIG_DEBUG_INFO_BTF"),
 		t.mechanism(bpf.Fentry, "function entry by trampoline", "kprobes replace them and cost more; trampolines need CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"),
 		t.mechanism(bpf.Kprobe, "kernel probes", "trampolines replace them, or else a tracepoint near the function; kprobes need CONFIG_KPROBE_EVENTS"),
-		o.pmu(t),
+		o.preemption(t), o.pmu(t),
 		o.jit(), o.cgroups(), o.bystander("perf_event_paranoid", "kernel/perf_event_paranoid", "CAP_PERFMON"), o.bystander("unprivileged_bpf", "kernel/unprivileged_bpf_disabled", "CAP_BPF"), o.lockdown(),
 		o.landlock(), o.seccomp(),
 	)
@@ -92,6 +95,27 @@ func (t trials) mechanism(m bpf.Mechanism, what, otherwise string) Check {
 		c.Status, c.Detail, c.Advice = Missing, what+": "+printable(reason), otherwise
 	default:
 		c.Status, c.Detail = OK, fmt.Sprintf("%s: %d of %d attach", what, attached, tried)
+	}
+	return c
+}
+
+// preemption says whether probes of this machine attach by a mechanism whose programs the kernel may preempt.
+func (o Options) preemption(t trials) Check {
+	c := Check{Name: "preemption", Status: OK, Detail: "the kernel runs the programs for every event"}
+	may := system.MayMiss(hostfs.At(o.Roots.Proc), hostfs.At(o.Roots.Sys))
+	if len(t.all) == 0 {
+		c.Status, c.Detail = Unknown, or(t.not, "no probe was tried")
+	}
+	var names []string
+	for _, trial := range t.all {
+		if slices.Contains(may, trial.Mechanism) && !slices.Contains(names, string(trial.Mechanism)) {
+			names = append(names, string(trial.Mechanism))
+		}
+	}
+	if len(names) > 0 {
+		c.Status, c.Detail = Limited, "threads preempt each other in the kernel, so events of "+strings.Join(names, " and ")+
+			" can be missed: teescope_bpf_program_missed_runs_total counts them, and teescope_self_level is incomplete then"
+		c.Advice = "for exact counts run a kernel up to 6.19 with preempt=voluntary"
 	}
 	return c
 }

@@ -19,7 +19,7 @@ import (
 func scenarios() map[string]func() error {
 	return map[string]func() error{
 		"count": count, "clock": setClock, "suspend": suspend, "hotplug": hotplug, "container": container, "services": services,
-		"count and bounce": countAndBounce,
+		"count and bounce": countAndBounce, "misses": misses,
 	}
 }
 

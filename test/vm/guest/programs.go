@@ -52,6 +52,8 @@ func program(name string, args []string) error {
 		return tiny(args)
 	case "competes": // threads that wait for one CPU, until the end of input
 		return compete()
+	case "preempted": // a thread in system calls that another thread interrupts with its own, until it is killed
+		return preempted()
 	case "burner": // uses all CPU time that it gets, after a line of input
 		return burn()
 	}

@@ -188,11 +188,24 @@ func (e *emission) emitSelf(emit emitFunc) {
 	for i, s := range e.kernel.status {
 		status[i] = e.kernel.current(s)
 	}
-	e.emitOverhead(emit)
 	for _, s := range e.kernel.start {
 		emit(f.start.Value(s.took.Seconds(), s.name))
 	}
-	e.probes.Emit(e.kernel.object, status, emit)
+	missed := e.probes.Emit(e.kernel.object, status, emit)
+	e.emitLevel(e.overhead.misses.update(missed, time.Now()), emit)
+	e.emitOverhead(emit)
+}
+
+// emitLevel emits the level of watching. The level is not full if the kernel missed runs of programs.
+func (e *emission) emitLevel(missed bool, emit emitFunc) {
+	now := levelShown(e.overhead.now.level, missed)
+	for _, name := range levelsShown() {
+		is := 0.0
+		if name == now {
+			is = 1
+		}
+		emit(e.families.level.Value(is, name))
+	}
 }
 
 // emitOverhead emits the cost of counting, the budget and the level.
@@ -202,13 +215,6 @@ func (e *emission) emitOverhead(emit emitFunc) {
 		if sum, ok := e.slots.variance[k].Sum(); ok {
 			emit(f.samplingSumVariance.Value(sum, name))
 		}
-	}
-	for l := range sampling.Levels {
-		is := 0.0
-		if l == e.overhead.now.level {
-			is = 1
-		}
-		emit(f.level.Value(is, l.String()))
 	}
 	for probe, ratio := range ratios(e.slots.sampler) {
 		emit(f.samplingRatio.Value(ratio, probe))

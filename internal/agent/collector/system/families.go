@@ -241,7 +241,8 @@ func newFamilies() *families {
 		start: agentFamily("teescope_start_seconds", metric.Gauge, "seconds",
 			"Duration of a stage of the start: maps creates the eBPF maps, programs verifies and attaches the eBPF programs.", "stage"),
 		level: agentFamily("teescope_self_level", metric.Gauge, "",
-			"1 for the current level of watching: full, untimed (without the time of system calls), sampled (frequent events are "+
+			"1 for the current level of watching: full (every event is counted), incomplete (as full, but in the last minute the kernel did not run programs for "+
+				"some events: see teescope_bpf_program_missed_runs_total), untimed (without the time of system calls), sampled (frequent events are "+
 				"counted for a part of the time and scaled up), totals (the same without counts of watched processes) or off "+
 				"(frequent events are not counted).", "level"),
 		budget: agentFamily("teescope_self_budget_ratio", metric.Gauge, "ratio",
@@ -262,7 +263,7 @@ func newFamilies() *families {
 				"Programs that this kernel changes only slowly, or with a privilege that the agent has dropped, stay attached. "+
 				"Absent before the first time."),
 		samplingRatio: agentFamily("teescope_sampling_ratio", metric.Gauge, "ratio",
-			"Fraction of the time for which the probe is attached. Counts are scaled up by its inverse. 1 is exact.", "probe"),
+			"Fraction of the time for which the probe is attached. Counts are scaled up by its inverse. 1 is not scaled.", "probe"),
 		samplingVariance: metric.New(metric.Desc{
 			Name: "teescope_sampling_variance_total", Kind: metric.Counter, Unit: "events squared",
 			Labels: append(append([]string{}, workloadLabels...), "family"), Source: metric.Agent,

@@ -28,8 +28,9 @@ const (
 type overhead struct {
 	governor sampling.Governor
 	meter    sampling.Meter
-	costs    sampling.EventCosts                                  // as measured
-	measured [sampling.Events]sampling.RunTime                    // run times at the beginning of the measurement
+	costs    sampling.EventCosts               // as measured
+	measured [sampling.Events]sampling.RunTime // run times at the beginning of the measurement
+	misses   misses
 	exceeded bool                                                 // the log says that no level keeps the budget
 	now      regime                                               // in force
 	changed  chan struct{}                                        // receives when the wanted regime is not in force

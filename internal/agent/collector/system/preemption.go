@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -17,6 +18,19 @@ const preemptFile = "kernel/debug/sched/preempt"
 type preemption struct {
 	functions   bool // programs on functions (fentry) may be preempted: in all versions, if the kernel is preempted
 	tracepoints bool // programs on tracepoints may be preempted: most, from 7.0 on
+}
+
+// MayMiss returns the mechanisms whose programs this kernel may preempt. The runs that it misses are in
+// teescope_bpf_program_missed_runs_total.
+func MayMiss(proc, sys hostfs.Root) (all []bpf.Mechanism) {
+	p := readPreemption(proc, sys)
+	if p.tracepoints {
+		all = append(all, bpf.TypedTracepoint)
+	}
+	if p.functions {
+		all = append(all, bpf.Fentry)
+	}
+	return all
 }
 
 // readPreemption returns what may be preempted. Where it cannot be read, as in a container without debugfs, the command

@@ -59,14 +59,24 @@ const LEVEL_WORDS: Readonly<Record<string, string>> = {
   off: "system calls and other frequent events are not counted",
 };
 
-const overBudget: Rule = ({ levels }) =>
-  [...levels].map(([instance, level]) => ({
-    id: `level-${instance}`,
-    severity: level === "off" ? "warn" : "note",
-    title: `${instance} is too busy to count everything within the overhead budget`,
-    detail: `To stay within the budget, ${LEVEL_WORDS[level] ?? level}. --overhead.budget=100% counts every event and costs more.`,
-    page: "status",
-  }));
+const reducedLevels: Rule = ({ levels }) =>
+  [...levels].map(([instance, level]) =>
+    level === "incomplete"
+      ? {
+          id: `level-${instance}`,
+          severity: "note",
+          title: `Counts of ${instance} are not exact`,
+          detail: "In the last minute the kernel did not run programs for some events. Each such event is missing in the counts.",
+          page: "status",
+        }
+      : {
+          id: `level-${instance}`,
+          severity: level === "off" ? "warn" : "note",
+          title: `${instance} is too busy to count everything within the overhead budget`,
+          detail: `To stay within the budget, ${LEVEL_WORDS[level] ?? level}. --overhead.budget=100% counts every event and costs more.`,
+          page: "status",
+        },
+  );
 
 const missedEvents: Rule = ({ missed }) =>
   [...missed].map(([program, rate]) => ({
@@ -89,7 +99,7 @@ const folded: Rule = ({ folded: { syscalls: calls, cpu: cores } }) => {
   ];
 };
 
-const RULES: readonly Rule[] = [targetsDown, collectorsFailed, probesMissing, overBudget, missedEvents, folded];
+const RULES: readonly Rule[] = [targetsDown, collectorsFailed, probesMissing, reducedLevels, missedEvents, folded];
 
 const ORDER: readonly Severity[] = ["bad", "warn", "note"];
 

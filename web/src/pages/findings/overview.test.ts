@@ -64,6 +64,13 @@ describe("what the figures leave out", () => {
     expect(second?.detail).toContain("2/s");
   });
 
+  it("does not call counts exact while runs of programs are missed, and does not blame the budget", () => {
+    const [gap, ...others] = findGaps(facts({ levels: { a: "incomplete" } }));
+    expect(others).toEqual([]);
+    expect(gap?.title).toBe("Counts of a are not exact");
+    expect(gap?.detail).not.toContain("budget");
+  });
+
   it("puts what is broken first", () => {
     expect(
       ids({

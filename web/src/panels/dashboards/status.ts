@@ -69,10 +69,11 @@ export const STATUS: readonly TableDef[] = [
         unit: "seconds",
         expr: "sum by (program) (teescope_bpf_program_sampled_run_seconds_total{$nodes}) / sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes} > 0)",
       },
+      { title: "Missed runs", unit: "count", expr: "sum by (program) (teescope_bpf_program_missed_runs_total{$nodes})" },
       { title: "Sampled runs", unit: "count", expr: "sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes})" },
     ],
     sortBy: 0,
-    help: "Instructions as verified by the kernel. The run time is sampled: the kernel's own statistics are enabled for short periods only, because they cost more than the probes.",
+    help: "Instructions as verified by the kernel. The run time is sampled: the kernel's own statistics are enabled for short periods only, because they cost more than the probes. The events of missed runs are not counted: the kernel did not run the program for them.",
     empty: { text: "No eBPF program has reported its cost." },
   },
   {
