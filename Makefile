@@ -277,8 +277,8 @@ bench: build ## what watching costs: off, an empty probe, on (about 20 minutes; 
 bench-go: ## what a scrape allocates and takes in user space, for benchstat; BENCH=REGEX, COUNT=6
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) $(BENCH_PKGS)
 
-bench-estimates: ## simulate ten minutes of mixed load and write how often the intervals of sampled counts hold
-	SAMPLING_TABLE=64 $(GO) test -count 1 -v -run TestTableOfEstimates ./internal/agent/sampling
+bench-estimates: ## simulate ten minutes of mixed load and write how often the intervals of sampled counts hold (a minute)
+	SAMPLING_TABLE=2048 $(GO) test -count 1 -v -run TestTableOfEstimates ./internal/agent/sampling
 
 bench-profiling: ## what sampling stacks costs: the eBPF program, the interrupt, reading (3 minutes; needs root)
 	PROFILING_COST=1 $(GO) test $(if $(SUDO),-exec '$(SUDO)') -count 1 -v -run 'TestCost$$' ./internal/agent/profiling

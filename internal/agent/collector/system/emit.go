@@ -89,8 +89,10 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 	}
 	if e.kernel.timed() {
 		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
-		value(f.waitOutside, seconds(t.times.CallNS[callCpuWait]))
-		value(f.ioOutside, seconds(t.times.CallNS[callIoWait]))
+		if s.kind != workload.Kernel && s.kind != workload.Idle { // they make no system calls
+			value(f.waitOutside, seconds(t.times.CallNS[callCpuWait]))
+			value(f.ioOutside, seconds(t.times.CallNS[callIoWait]))
+		}
 		if !s.process {
 			e.emitDurations(s, emit)
 		}

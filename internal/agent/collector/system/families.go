@@ -76,13 +76,13 @@ func newFamilies() *families {
 			Name: "teescope_run_queue_wait_outside_calls_seconds_total", Kind: metric.Counter, Unit: "seconds",
 			Help: "Time in which threads were ready to run and waited for a CPU, while they were in no system call or in one in which threads wait for others, " +
 				"such as epoll_wait and futex. It is a part of teescope_run_queue_wait_seconds_total. What is not in it is part of " +
-				"teescope_syscall_seconds_total of other calls, or of teescope_io_wait_outside_calls_seconds_total. Only with --syscalls.time.",
+				"teescope_syscall_seconds_total of other calls, or of teescope_io_wait_outside_calls_seconds_total. Absent for threads of the kernel, which make no system calls. Only with --syscalls.time.",
 			Origin: "task_struct.sched_info.run_delay at sched:sched_switch",
 		}),
 		ioOutside: twin(metric.Desc{
 			Name: "teescope_io_wait_outside_calls_seconds_total", Kind: metric.Counter, Unit: "seconds",
 			Help: "Time in which threads waited for block I/O outside of system calls, until they ran again: page faults that read pages of files or of " +
-				"swap space. Only with --syscalls.time.",
+				"swap space, and workers of io_uring. Absent for threads of the kernel, which make no system calls. Only with --syscalls.time.",
 			Origin: "task_struct.in_iowait at sched:sched_switch",
 		}),
 		switches: twin(metric.Desc{

@@ -245,3 +245,20 @@ func TestACallGoesOnInAnotherWorkload(t *testing.T) {
 		t.Errorf("%.4f s in both, and it lived for %.4f", got, took)
 	}
 }
+
+// Threads of the kernel make no system calls. So they have no time outside of calls, which would be all their waits for devices.
+func TestThreadsOfTheKernelHaveNoTimeOutsideOfCalls(t *testing.T) {
+	c := start(t, Options{SyscallTime: true})
+	all := scrape(t, c)
+	for _, family := range []string{"teescope_io_wait_outside_calls_seconds_total", "teescope_run_queue_wait_outside_calls_seconds_total"} {
+		workloads := map[string]bool{}
+		for _, s := range all {
+			if s.name == family {
+				workloads[s.labels["workload"]] = true
+			}
+		}
+		if len(workloads) == 0 || workloads["kernel"] || workloads["idle"] {
+			t.Errorf("%s has the workloads %v", family, workloads)
+		}
+	}
+}
