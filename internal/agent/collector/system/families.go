@@ -241,10 +241,10 @@ func newFamilies() *families {
 		start: agentFamily("teescope_start_seconds", metric.Gauge, "seconds",
 			"Duration of a stage of the start: maps creates the eBPF maps, programs verifies and attaches the eBPF programs.", "stage"),
 		level: agentFamily("teescope_self_level", metric.Gauge, "",
-			"1 for the current level of watching: full (every event is counted), incomplete (as full, but in the last minute the kernel did not run programs for "+
-				"some events: see teescope_bpf_program_missed_runs_total), untimed (without the time of system calls), sampled (frequent events are "+
-				"counted for a part of the time and scaled up), totals (the same without counts of watched processes) or off "+
-				"(frequent events are not counted).", "level"),
+			"1 for the current level of watching. full counts every event. incomplete is full in the minute after the kernel did not run a "+
+				"program for an event (see teescope_bpf_program_missed_runs_total). untimed is without the time of system calls. sampled counts "+
+				"frequent events for a part of the time and scales them up. totals does the same without counts of watched processes. off does "+
+				"not count frequent events.", "level"),
 		budget: agentFamily("teescope_self_budget_ratio", metric.Gauge, "ratio",
 			"Share of the machine's CPU time that watching may take (overhead.budget, times five if processes are watched)."),
 		selfCost: agentFamily("teescope_self_cpu_ratio", metric.Gauge, "ratio",
