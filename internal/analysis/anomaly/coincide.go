@@ -36,7 +36,7 @@ const (
 	agentStarts     = `max by (instance) (process_start_time_seconds * on (instance, job) group_left () teescope_build_info)`
 	containers      = `max by (instance, workload, container, namespace, name, image) (teescope_container_info)`
 	runtimes        = `max by (instance, workload, tee, runtime) (teescope_workload_info)`
-	// Missed runs come and go. They are no change of the level.
+	// Missed runs come and go. So they do not count as a change of the level.
 	levels     = `max by (instance, level) (label_replace(teescope_self_level, "level", "full", "level", "incomplete")) == 1`
 	clockSteps = `sum by (instance) (increase(teescope_clock_steps_total[$step])) > 0`
 	// A program start after another one ended: a restart, unless the workload does so often.

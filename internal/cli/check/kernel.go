@@ -27,7 +27,7 @@ func (o Options) kernel(release string, t trials) []Check {
 		t.mechanism(bpf.TypedTracepoint, "typed tracepoints", "nothing replaces them; they need CONFIG_DEBUG_INFO_BTF"),
 		t.mechanism(bpf.Fentry, "function entry by trampoline", "kprobes replace them and cost more; trampolines need CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"),
 		t.mechanism(bpf.Kprobe, "kernel probes", "trampolines replace them, or else a tracepoint near the function; kprobes need CONFIG_KPROBE_EVENTS"),
-		o.preemption(t), o.pmu(t),
+		preemption(o, t), o.pmu(t),
 		o.jit(), o.cgroups(), o.bystander("perf_event_paranoid", "kernel/perf_event_paranoid", "CAP_PERFMON"), o.bystander("unprivileged_bpf", "kernel/unprivileged_bpf_disabled", "CAP_BPF"), o.lockdown(),
 		o.landlock(), o.seccomp(),
 	)
@@ -100,7 +100,7 @@ func (t trials) mechanism(m bpf.Mechanism, what, otherwise string) Check {
 }
 
 // preemption says whether probes of this machine attach by a mechanism whose programs the kernel may preempt.
-func (o Options) preemption(t trials) Check {
+func preemption(o Options, t trials) Check {
 	c := Check{Name: "preemption", Status: OK, Detail: "the kernel runs the programs for every event"}
 	may := system.MayMiss(hostfs.At(o.Roots.Proc), hostfs.At(o.Roots.Sys))
 	if len(t.all) == 0 {

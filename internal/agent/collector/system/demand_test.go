@@ -16,7 +16,7 @@ func demand(c *Collector, d Demand) {
 	c.demands.Set(d)
 	<-c.demands.changed
 	c.follow()
-	c.change()
+	changeRegime(c)
 }
 
 func parsed(t *testing.T, texts ...string) (rules []watch.Rule) {

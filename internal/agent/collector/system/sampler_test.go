@@ -34,7 +34,7 @@ func (c *Collector) hold(t *testing.T, to sampling.Level) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.change()
+	changeRegime(c)
 }
 
 // running starts a collector with its Run.

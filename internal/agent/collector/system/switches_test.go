@@ -66,9 +66,9 @@ func sampled(t *testing.T, refused ...string) (*Collector, *recorder) {
 }
 
 // at changes the level, as Run does.
-func (c *Collector) at(to sampling.Level) {
+func at(c *Collector, to sampling.Level) {
 	c.overhead.governor.Level = to
-	c.change()
+	changeRegime(c)
 }
 
 // cycles steps the collector until the window has opened again several times, and returns how often.
@@ -115,7 +115,7 @@ func TestAProbeThatCannotBeReattachedLeaves(t *testing.T) {
 	// After a change of the level the kernel may accept it.
 	programs.refused = nil
 	for _, to := range []sampling.Level{sampling.Off, sampling.Full} {
-		c.at(to)
+		at(c, to)
 	}
 	if !c.kernel.attached("page_fault_user") {
 		t.Error("the probe does not come back")
@@ -139,7 +139,7 @@ func TestSlowProgramsStayAttached(t *testing.T) {
 		if programs.detached["syscall"] < 2 {
 			t.Errorf("system calls were detached %d times", programs.detached["syscall"])
 		}
-		if c.at(sampling.Off); programs.detached["page_cache_access"] == 0 {
+		if at(c, sampling.Off); programs.detached["page_cache_access"] == 0 {
 			t.Errorf("%s stays attached at the level off", m)
 		}
 	}
@@ -153,13 +153,13 @@ func TestScrapesDoNotWaitForAttaching(t *testing.T) {
 		do   func(*testing.T, *Collector)
 	}{
 		{"a window", sampling.Sampled, func(t *testing.T, c *Collector) { cycles(t, c) }},
-		{"everything is counted again", sampling.Sampled, func(_ *testing.T, c *Collector) { c.at(sampling.Full) }},
-		{"counting stops", sampling.Sampled, func(_ *testing.T, c *Collector) { c.at(sampling.Off) }},
-		{"counting goes on", sampling.Off, func(_ *testing.T, c *Collector) { c.at(sampling.Sampled) }},
-		{"watching begins", sampling.Full, func(_ *testing.T, c *Collector) { c.overhead.governor.Watching = true; c.change() }},
+		{"everything is counted again", sampling.Sampled, func(_ *testing.T, c *Collector) { at(c, sampling.Full) }},
+		{"counting stops", sampling.Sampled, func(_ *testing.T, c *Collector) { at(c, sampling.Off) }},
+		{"counting goes on", sampling.Off, func(_ *testing.T, c *Collector) { at(c, sampling.Sampled) }},
+		{"watching begins", sampling.Full, func(_ *testing.T, c *Collector) { c.overhead.governor.Watching = true; changeRegime(c) }},
 	} {
 		c, programs := sampled(t)
-		c.at(tt.from)
+		at(c, tt.from)
 		changes, waited := 0, 0
 		programs.changing = func() {
 			changes++

@@ -229,7 +229,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-measure.C:
 			measure.Reset(c.measure())
 		case <-c.overhead.changed:
-			c.change()
+			changeRegime(c)
 		case <-c.demands.changed:
 			c.follow()
 			every = c.watcher.every()
@@ -302,8 +302,8 @@ func (c *Collector) step() (wait time.Duration, sampled bool) {
 	return max(0, time.Until(next)), true
 }
 
-// plan returns the regime in force and the wanted one. It returns no programs if nothing is to be changed.
-func (c *Collector) plan() (k *kernelSide, s *sampler, now, wanted regime) {
+// planRegime returns the regime in force and the wanted one. It returns no programs if both are the same.
+func planRegime(c *Collector) (k *kernelSide, s *sampler, now, wanted regime) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, wanted = c.overhead.now, c.overhead.wanted()
@@ -313,20 +313,20 @@ func (c *Collector) plan() (k *kernelSide, s *sampler, now, wanted regime) {
 	return c.kernel, c.slots.sampler, now, wanted
 }
 
-// change puts the wanted regime in force. The lock is not held while programs are attached and detached. Only Run calls it.
-func (c *Collector) change() {
-	k, s, from, to := c.plan()
+// changeRegime puts the wanted regime in force. The lock is not held while programs are attached and detached. Only Run calls it.
+func changeRegime(c *Collector) {
+	k, s, from, to := planRegime(c)
 	if k == nil {
 		return
 	}
 	k.prepare(s, from, to)
-	if c.enter(to) {
+	if enterRegime(c, to) {
 		k.settle(s, to)
 	}
 }
 
-// enter puts a regime in force whose programs are attached.
-func (c *Collector) enter(to regime) bool {
+// enterRegime puts a regime in force whose programs are attached.
+func enterRegime(c *Collector, to regime) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kernel == nil {
