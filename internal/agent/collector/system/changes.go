@@ -7,13 +7,24 @@ import (
 	"sync/atomic"
 )
 
-// changeLog reads the ring of processes that have started or run another program. It has a lock of its own, because its
-// reader is also called by code that holds the lock of the collector.
+// follower is a part of the agent that follows the changes.
+type follower int
+
+const (
+	byDetector follower = iota // outside of this package
+	byMembers
+	followers // number of followers
+)
+
+// changeLog reads the ring of processes that have started or run another program, for each follower. It has a lock of its own,
+// because its readers are also called by code that holds the lock of the collector.
 type changeLog struct {
-	mu   sync.Mutex
-	ring *changeRing // nil before the programs are loaded and after they are removed
-	read uint64      // entries that were read
-	some bool        // the ring was read before
+	mu      sync.Mutex
+	ring    *changeRing // nil before the programs are loaded and after they are removed
+	read    uint64      // entries that were read
+	some    bool        // the ring was read before
+	waiting [followers][]uint32
+	missed  [followers]bool // there may be others than those that wait
 }
 
 // open begins to read a ring. nil ends it.
@@ -23,14 +34,30 @@ func (l *changeLog) open(ring *changeRing) {
 	l.ring, l.read, l.some = ring, 0, false
 }
 
-// next returns the processes that have changed since the last call. It returns false if there may be others: at the
-// first call, and when more processes have changed than the ring has entries.
-func (l *changeLog) next() (tgids []uint32, complete bool) {
+// next returns the processes that have changed since the follower's last call. It returns false if there may be others: at the
+// first call, and when more processes have changed than the ring has entries. A nil log knows none.
+func (l *changeLog) next(of follower) (tgids []uint32, complete bool) {
+	if l == nil {
+		return nil, false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ring == nil {
 		return nil, false
 	}
+	changed, complete := l.drain()
+	for f := range followers {
+		if l.waiting[f] = append(l.waiting[f], changed...); !complete || len(l.waiting[f]) > len(l.ring.TGID) {
+			l.waiting[f], l.missed[f] = nil, true
+		}
+	}
+	tgids, complete = l.waiting[of], !l.missed[of]
+	l.waiting[of], l.missed[of] = nil, false
+	return tgids, complete
+}
+
+// drain returns the processes that have changed since the last call. It returns false if there may be others.
+func (l *changeLog) drain() (tgids []uint32, complete bool) {
 	size := uint64(len(l.ring.TGID))
 	written := atomic.LoadUint64(&l.ring.Written)
 	complete = l.some && written-l.read <= size

@@ -11,12 +11,12 @@ import (
 
 func TestChangesAreReadOnce(t *testing.T) {
 	var l changeLog
-	if _, complete := l.next(); complete {
+	if _, complete := l.next(byDetector); complete {
 		t.Error("nothing is loaded, and no change is missed")
 	}
 	ring := &changeRing{Written: 3}
 	l.open(ring)
-	if _, complete := l.next(); complete {
+	if _, complete := l.next(byDetector); complete {
 		t.Error("no change before the first call is missed")
 	}
 	put := func(tgid uint32) {
@@ -25,7 +25,7 @@ func TestChangesAreReadOnce(t *testing.T) {
 	}
 	read := func(want ...uint32) {
 		t.Helper()
-		if tgids, complete := l.next(); !complete || !slices.Equal(tgids, want) {
+		if tgids, complete := l.next(byDetector); !complete || !slices.Equal(tgids, want) {
 			t.Errorf("read %v, complete: %v; want %v", tgids, complete, want)
 		}
 	}
@@ -41,11 +41,45 @@ func TestChangesAreReadOnce(t *testing.T) {
 	for range len(ring.TGID) + 1 {
 		put(11)
 	}
-	if _, complete := l.next(); complete {
+	if _, complete := l.next(byDetector); complete {
 		t.Error("the ring has been overwritten, and no change is missed")
 	}
 	put(12)
 	read(12)
+}
+
+// Each follower gets every change, whenever it asks, and knows if it missed some.
+func TestEachFollowerGetsAllChanges(t *testing.T) {
+	var l changeLog
+	ring := &changeRing{}
+	l.open(ring)
+	l.next(byDetector)
+	l.next(byMembers)
+	put := func(tgid uint32) {
+		ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
+		ring.Written++
+	}
+	read := func(f follower, want ...uint32) {
+		t.Helper()
+		if tgids, complete := l.next(f); !complete || !slices.Equal(tgids, want) {
+			t.Errorf("read %v, complete: %v; want %v", tgids, complete, want)
+		}
+	}
+	put(7)
+	read(byDetector, 7)
+	put(8)
+	read(byDetector, 8)
+	read(byMembers, 7, 8)
+	read(byMembers)
+	for range len(ring.TGID) + 1 { // more than one follower leaves waiting
+		put(9)
+		read(byDetector, 9)
+	}
+	if tgids, complete := l.next(byMembers); complete || tgids != nil {
+		t.Errorf("%d changes wait, complete: %v", len(tgids), complete)
+	}
+	put(10)
+	read(byMembers, 10)
 }
 
 func TestStartsAndExecsAreReported(t *testing.T) {

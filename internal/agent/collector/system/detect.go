@@ -14,6 +14,9 @@ import (
 const (
 	// listEvery is the minimum interval between two lists of all processes.
 	listEvery = 5 * time.Second
+	// listAnyway is the interval of these lists where every start of a process and of a program is reported. Other moves to
+	// another slot are found by the next list.
+	listAnyway = 30 * time.Second
 	// maxPerSlot is the maximum number of processes of a container or unit that the detector examines. The first
 	// process is often a shell, whose child has the enclave. The processes of a program are alike, so maxOfProgram is
 	// less.
@@ -26,22 +29,34 @@ const (
 type members struct {
 	proc     hostfs.Root // /proc
 	detector *tee.Detector
+	changes  *changeLog // nil if none are reported
 	bySlot   map[uint32][]uint32
 	listed   time.Time
+	stale    bool // some changes since then are not known
 }
 
-// list assigns all processes to their slots, at most once per listEvery.
+// list assigns processes to their slots: those that have changed since the last call, and from time to time all.
 func (m *members) list(k *kernelSide, now time.Time) {
-	if now.Sub(m.listed) < listEvery {
+	changed, complete := m.changes.next(byMembers)
+	m.stale = m.stale || !complete
+	if since := now.Sub(m.listed); since >= listAnyway || m.stale && since >= listEvery {
+		m.listed, m.stale, m.bySlot = now, false, map[uint32][]uint32{}
+		pids, _ := m.proc.Processes() // after an error the list is incomplete, which is as if processes had ended
+		for _, pid := range pids {
+			m.add(k, uint32(pid))
+		}
 		return
 	}
-	m.listed, m.bySlot = now, map[uint32][]uint32{}
-	pids, _ := m.proc.Processes() // after an error the list is incomplete, which is as if processes had ended
-	for _, pid := range pids {
-		slot, ok := k.slotOf(pid)
-		if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < maxMembers {
-			m.bySlot[uint32(slot)] = append(m.bySlot[uint32(slot)], uint32(pid))
-		}
+	for _, tgid := range changed {
+		m.add(k, tgid)
+	}
+}
+
+// add adds a process to its slot. One that was there before is added again.
+func (m *members) add(k *kernelSide, tgid uint32) {
+	slot, ok := k.slotOf(int(tgid))
+	if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < maxMembers {
+		m.bySlot[uint32(slot)] = append(m.bySlot[uint32(slot)], tgid)
 	}
 }
 
@@ -51,7 +66,7 @@ func (m *members) counts(k *kernelSide, tgid uint32, sl *slot) bool {
 	return tgid != 0 && ok && uint32(slot) == sl.Number
 }
 
-// all returns the processes that count into the slot now, unsorted. One may be there twice.
+// all returns the processes that count into the slot now, unsorted. One may be there several times.
 func (m *members) all(k *kernelSide, sl *slot) (pids []int) {
 	if m.counts(k, sl.TGID, sl) {
 		pids = append(pids, int(sl.TGID))

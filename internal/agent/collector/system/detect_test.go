@@ -3,14 +3,17 @@
 package system
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 )
 
@@ -72,6 +75,44 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	if v := ask(); v.kind != "none" {
 		t.Errorf("%+v, but the only process has no enclave", v)
 	}
+}
+
+// Where each start is reported, processes that run on are not listed again.
+func TestMembersFollowReportedStarts(t *testing.T) {
+	root := t.TempDir()
+	k, ring, now := made(t), &changeRing{}, time.Unix(1000, 0)
+	m := members{proc: hostfs.At(root), changes: &changeLog{}}
+	m.changes.open(ring)
+	start := func(tgid uint32, listed, reported bool) {
+		k.pids[0].Slot[tgid] = slotFirst
+		if listed {
+			hostfstest.Write(t, root, fmt.Sprint(tgid, "/comm"), "p\n")
+		}
+		if reported {
+			ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
+			ring.Written++
+		}
+	}
+	check := func(what string, after time.Duration, want ...uint32) {
+		t.Helper()
+		now = now.Add(after)
+		m.list(k, now)
+		if got := m.bySlot[slotFirst]; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	start(20, true, false)
+	check("the first list", 0, 20)
+	start(21, true, true)
+	check("a start is reported", time.Second, 20, 21)
+	start(22, true, false)
+	check("a process that came otherwise", listAnyway-2*time.Second, 20, 21)
+	check("the next list", time.Second, 20, 21, 22)
+	for range len(ring.TGID) + 1 {
+		start(23, true, true)
+	}
+	check("more starts than the ring has entries", time.Second, 20, 21, 22)
+	check("the list because of them", listEvery, 20, 21, 22, 23)
 }
 
 // On the real kernel: a program at the path of gramine-direct's PAL is recognised in the workload of the kernel side.

@@ -61,11 +61,13 @@ type Collector struct {
 
 // New returns a collector. Nothing is loaded before Init.
 func New(o Options) *Collector {
-	return &Collector{
+	c := &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}), demands: Demands{changed: make(chan struct{}, 1)},
 		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup), reads: o.Reads}, members: members{proc: hostfs.At(o.Proc), detector: o.Detector},
 		overhead: newOverhead(o), busiest: busiest{proc: hostfs.At(o.Proc), clock: clock.SinceBoot},
 	}
+	c.members.changes = &c.changes
+	return c
 }
 
 // Name is "system".
@@ -367,7 +369,7 @@ func (c *Collector) MainProcesses() []MainProcess {
 
 // Changes returns the processes that have started or run another program since the last call. It returns false if there
 // may be others, so that the caller must list all processes.
-func (c *Collector) Changes() (tgids []uint32, complete bool) { return c.changes.next() }
+func (c *Collector) Changes() (tgids []uint32, complete bool) { return c.changes.next(byDetector) }
 
 // Capabilities returns the capabilities that the collector needs after the start: CAP_PERFMON if there are performance counters,
 // and CPUs that may come on line.
