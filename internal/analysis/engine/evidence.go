@@ -56,10 +56,10 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 	if math.IsInf(shown.Value, 0) {
 		return nil, fmt.Errorf("evidence %q is infinite", name)
 	}
+	shown.Low, shown.High = s.interval(expr, query.Target{Workload: w.Name, Instance: w.Instance}, shown.Value)
 	if label != "" {
 		only = append(only, promql.Matcher{Label: label, Value: value})
 	} else {
-		shown.Low, shown.High = s.interval(s.Window, expr, query.Target{Workload: w.Name, Instance: w.Instance}, shown.Value)
 		expr = s.memo.sum(expr)
 	}
 	text, err := s.memo.narrow(expr, only, "targets", ofTargets)

@@ -13,7 +13,7 @@ import (
 
 // A memo holds what parsing queries has shown, so that each is parsed once and not for each machine and figure. It is safe
 // for concurrent use.
-type memo struct{ narrowed, sums, summed, selected sync.Map }
+type memo struct{ narrowed, sums, selected sync.Map }
 
 // remember returns what find returned for this key.
 func remember[V any](known *sync.Map, key string, find func() V) V {
@@ -66,15 +66,6 @@ type rate struct {
 	metric string
 	over   time.Duration
 	ok     bool
-}
-
-// summedRate is [promql.SummedRate].
-func (m *memo) summedRate(expr string) (metric string, over time.Duration, ok bool) {
-	r := remember(&m.summed, expr, func() (r rate) {
-		r.metric, r.over, r.ok = promql.SummedRate(expr)
-		return r
-	})
-	return r.metric, r.over, r.ok
 }
 
 // selectedRate is [promql.SelectedRate].

@@ -93,14 +93,14 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 	return unknown
 }
 
-// interval returns the 95 % interval of the rate of all events of a workload. There is none for a part of the events,
-// and none if every event was counted.
-func (s scene) interval(window time.Duration, expr string, p query.Target, value float64) (low, high *float64) {
-	metric, over, ok := s.memo.summedRate(expr)
-	if !ok || over != window {
+// interval returns the 95 % interval of the rate of events of a workload, of all or of a part such as one system call. There is
+// none if every event was counted.
+func (s scene) interval(expr string, p query.Target, value float64) (low, high *float64) {
+	metric, over, ok := s.memo.selectedRate(expr)
+	if !ok {
 		return nil, nil
 	}
-	half := s.halfWidth(metric, p, window, window)
+	half := s.halfWidthOfPart(metric, p, over, value)
 	if half == 0 {
 		return nil, nil
 	}
@@ -113,6 +113,16 @@ func (s scene) interval(window time.Duration, expr string, p query.Target, value
 func (s sampling) halfWidth(metric string, p query.Target, window, over time.Duration) float64 {
 	variance := s.variance[frequent[metric]][p] * over.Seconds() / window.Seconds()
 	return 1.96 * math.Sqrt(variance) / over.Seconds()
+}
+
+// halfWidthOfPart returns half of the 95 % interval of the rate of a part of the events of a metric. The relative error of a part is
+// larger than that of all by the square root of its share, because fewer were sampled.
+func (s scene) halfWidthOfPart(metric string, p query.Target, over time.Duration, value float64) float64 {
+	half := s.halfWidth(metric, p, s.Window, over)
+	if half == 0 || value <= 0 {
+		return half
+	}
+	return half * math.Sqrt(value/max(s.rate[metric][p], value))
 }
 
 // verdict judges one workload. Where its events were sampled, the rule also judges the lower and the upper ends of their
@@ -148,9 +158,7 @@ func (s scene) verdict(rule Rule, w Workload) (v *Verdict, certain bool, err err
 	return v, true, nil
 }
 
-// shift returns the workload with the rates of sampled events at an end of their intervals: -1 is the lower one. The
-// relative error of a part of the events, such as one system call, is larger than that of all by the square root of its
-// share, because fewer were sampled.
+// shift returns the workload with the rates of sampled events at an end of their intervals: -1 is the lower one.
 func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, sampled bool) {
 	shifted = w
 	shifted.values = maps.Clone(w.values)
@@ -160,14 +168,13 @@ func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, samp
 		if !ok {
 			continue
 		}
-		half, all := s.halfWidth(metric, t, s.Window, over), s.rate[metric][t]
-		if half == 0 || all == 0 {
+		if s.halfWidth(metric, t, s.Window, over) == 0 || s.rate[metric][t] == 0 {
 			continue
 		}
 		sampled = true
 		moved := slices.Clone(w.values[signal.Name])
 		for i, v := range moved {
-			moved[i].Value = max(0, v.Value+end*half*math.Sqrt(v.Value/max(all, v.Value)))
+			moved[i].Value = max(0, v.Value+end*s.halfWidthOfPart(metric, t, over, v.Value))
 		}
 		shifted.values[signal.Name] = moved
 	}

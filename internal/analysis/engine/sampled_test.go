@@ -4,6 +4,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -23,7 +24,8 @@ func TestSampledRatesHaveAnInterval(t *testing.T) {
 	f := &fake{answers: map[string][]query.Sample{
 		fiveMinutes(all):  {sample("w", 60, "syscall", "read"), sample("w", 40, "syscall", "write"), sample("exact", 100)},
 		fiveMinutes(some): {sample("w", 60)}, fiveMinutes(switches): {sample("w", 9)},
-		fiveMinutes(varianceQuery): {sample("w", 9e6, "family", "syscalls"), sample("w", 1e9, "family", "page_cache")},
+		fiveMinutes(fmt.Sprintf(totalQuery, "teescope_syscalls_total")): {sample("w", 100), sample("exact", 100)},
+		fiveMinutes(varianceQuery):                                      {sample("w", 9e6, "family", "syscalls"), sample("w", 1e9, "family", "page_cache")},
 	}}
 	rule := above("rule", all, 50, 0.5)
 	rule.Signals = append(rule.Signals, Signal{Name: "some", Query: some}, Signal{Name: "switches", Query: switches})
@@ -40,14 +42,16 @@ func TestSampledRatesHaveAnInterval(t *testing.T) {
 	if e := r.Findings[0].Evidence[0]; e.Low != nil || e.High != nil {
 		t.Errorf("an exact count has an interval: %+v", e)
 	}
-	for i, e := range r.Findings[1].Evidence {
-		if i > 0 && (e.Low != nil || e.High != nil) {
-			t.Errorf("%s has an interval, which nobody knows: %+v", e.Name, e)
+	const half = 1.96 * 3000 / 300 // a standard error of 3,000 calls in 300 s
+	part := half * math.Sqrt(0.6)
+	for i, want := range []struct{ value, half float64 }{{100, half}, {60, part}, {60, part}} {
+		e := r.Findings[1].Evidence[i]
+		if e.Low == nil || e.High == nil || math.Abs(*e.Low-(want.value-want.half)) > 1e-9 || math.Abs(*e.High-(want.value+want.half)) > 1e-9 {
+			t.Errorf("%s: %+v, want %v +- %v", e.Name, e, want.value, want.half)
 		}
 	}
-	e := r.Findings[1].Evidence[0]
-	if half := 1.96 * 3000 / 300; e.Low == nil || e.High == nil || math.Abs(*e.Low-(100-half)) > 1e-9 || math.Abs(*e.High-(100+half)) > 1e-9 {
-		t.Errorf("100 calls/s, with a standard error of 3,000 calls in 300 s: %+v", e)
+	if e := r.Findings[1].Evidence[3]; e.Low != nil || e.High != nil {
+		t.Errorf("switches are always counted, and have an interval: %+v", e)
 	}
 }
 

@@ -171,27 +171,16 @@ func GroupsBy(expr, label string) bool {
 	return found
 }
 
-// SummedRate returns the metric and the range of a query of the form "sum by (...) (rate(metric[range]))". The selector
-// must have no matchers.
-func SummedRate(expr string) (metric string, over time.Duration, ok bool) {
-	metric, over, matchers, ok := summedRate(expr)
-	return metric, over, ok && matchers == 0
-}
-
-// SelectedRate does the same for a selector that may have matchers.
+// SelectedRate returns the metric and the range of a query of the form "sum by (...) (rate(metric[range]))". The selector may
+// have matchers.
 func SelectedRate(expr string) (metric string, over time.Duration, ok bool) {
-	metric, over, _, ok = summedRate(expr)
-	return metric, over, ok
-}
-
-func summedRate(expr string) (metric string, over time.Duration, matchers int, ok bool) {
 	tree, err := parse(expr)
 	if err != nil {
-		return "", 0, 0, false
+		return "", 0, false
 	}
 	sum, ok := tree.(*parser.AggregateExpr)
 	if !ok || sum.Op != parser.SUM || sum.Without {
-		return "", 0, 0, false
+		return "", 0, false
 	}
 	inner := sum.Expr
 	for p, isParen := inner.(*parser.ParenExpr); isParen; p, isParen = inner.(*parser.ParenExpr) {
@@ -199,17 +188,17 @@ func summedRate(expr string) (metric string, over time.Duration, matchers int, o
 	}
 	call, ok := inner.(*parser.Call)
 	if !ok || call.Func.Name != "rate" {
-		return "", 0, 0, false
+		return "", 0, false
 	}
 	matrix, ok := call.Args[0].(*parser.MatrixSelector)
 	if !ok {
-		return "", 0, 0, false
+		return "", 0, false
 	}
 	s, ok := matrix.VectorSelector.(*parser.VectorSelector)
 	if !ok || s.Name == "" || s.OriginalOffset != 0 {
-		return "", 0, 0, false
+		return "", 0, false
 	}
-	return s.Name, matrix.Range, len(s.LabelMatchers) - 1, true // one matcher is the name
+	return s.Name, matrix.Range, true
 }
 
 // Rename replaces the calls of one function by calls of another.

@@ -61,7 +61,7 @@ func TestWhatAQueryIsOf(t *testing.T) {
 	for expr, want := range map[string]string{
 		`sum by (workload) (rate(a[5m]))`:                `a`,
 		`sum by (workload, x) ((rate(a[5m])))`:           `a`,
-		`sum by (workload) (rate(a{x="y"}[5m]))`:         ``,
+		`sum by (workload) (rate(a{x="y"}[5m]))`:         `a`,
 		`sum by (workload) (rate(a[5m] offset 5m))`:      ``,
 		`max by (workload) (rate(a[5m]))`:                ``,
 		`sum by (workload) (rate(a[5m])) / scalar(b)`:    ``,
@@ -72,7 +72,7 @@ func TestWhatAQueryIsOf(t *testing.T) {
 		`sum by (workload) (rate({__name__="a"}[5m]))`:   ``,
 		`sum by (workload) (rate(a[5m])) and on () up{}`: ``,
 	} {
-		metric, over, ok := SummedRate(expr)
+		metric, over, ok := SelectedRate(expr)
 		if ok != (want != "") || ok && (metric != want || over != 5*time.Minute) {
 			t.Errorf("%s: %q, %v, %v", expr, metric, over, ok)
 		}
