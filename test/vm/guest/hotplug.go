@@ -30,6 +30,9 @@ func hotplug() error {
 			}
 		}
 		if i == 0 {
+			if err := profile(); err != nil { // it opens a performance counter on each CPU
+				return err
+			}
 			if err := stat("stat without"); err != nil {
 				return err
 			}

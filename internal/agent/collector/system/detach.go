@@ -14,7 +14,7 @@ import (
 
 // prepare attaches the programs that a regime needs. As a program may take long to attach, the lock of the collector is not held.
 func (k *kernelSide) prepare(s *sampler, from, to regime) {
-	if to.level != sampling.Off && !(from.level.Samples() && to.level.Samples()) {
+	if to.level != sampling.Off && (!from.level.Samples() || !to.level.Samples()) {
 		s.start()
 	}
 	if to.exits() {

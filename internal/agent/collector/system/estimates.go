@@ -46,6 +46,9 @@ func (s *slots) endCycle() {
 	}
 	s.Registry.Each(func(w *workload.Workload[counts]) {
 		for kind := range w.Data.variance {
+			if !causes(w.Kind, kind) {
+				continue
+			}
 			s.variance[kind].Include(&w.Data.variance[kind])
 			w.Data.variance[kind].EndCycle(cycle, s.variance[kind].Rate())
 		}
@@ -53,6 +56,12 @@ func (s *slots) endCycle() {
 	for kind := range s.variance {
 		s.variance[kind].EndCycle(cycle, 0)
 	}
+}
+
+// causes reports whether threads of a workload may cause events of a kind. Those of the kernel make no system calls and have no page
+// faults in user mode, so that no window can have missed any.
+func causes(of workload.Kind, kind int) bool {
+	return kind == sampledCache || of != workload.Kernel && of != workload.Idle
 }
 
 func (s *slots) endSlotCycle(sl *slot, c sampling.Cycle) {

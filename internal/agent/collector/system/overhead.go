@@ -79,6 +79,11 @@ func (o *overhead) measure(k *kernelSide) time.Duration {
 	return measureEvery - measureFor
 }
 
+// due reports whether the cost must be compared with the budget. While events are sampled, their estimates change once in a cycle.
+func (o *overhead) due(now time.Time) bool {
+	return o.meter.Due(now) && (!o.now.level.Samples() || now.Sub(o.meter.At) >= sampling.Period-budgetCheck/2)
+}
+
 // mostReading is the time after which counts are too old to say a rate, because reading them was interrupted.
 const mostReading = 100 * time.Millisecond
 

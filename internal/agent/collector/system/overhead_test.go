@@ -68,3 +68,19 @@ func TestABudgetThatNoLevelKeepsIsLogged(t *testing.T) {
 		t.Errorf("logged %d and %d times:\n%s", n, m, log.String())
 	}
 }
+
+// While events are sampled, their estimates change once in a second, so a comparison in between has nothing new.
+func TestTheBudgetIsCheckedOnceInACycleOfSampling(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for level, want := range map[sampling.Level]int{sampling.Full: 20, sampling.Sampled: 10, sampling.SampledSums: 10, sampling.Off: 20} {
+		o, checks := overhead{now: regime{level: level}, meter: sampling.Meter{At: at}}, 0
+		for i := 1; i <= 20; i++ {
+			if now := at.Add(time.Duration(i) * budgetCheck); o.due(now) {
+				checks, o.meter.At = checks+1, now
+			}
+		}
+		if checks != want {
+			t.Errorf("at the level %s %d checks in ten seconds, want %d", level, checks, want)
+		}
+	}
+}

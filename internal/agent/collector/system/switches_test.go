@@ -11,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/sampling"
+	"github.com/teescope/teescope/internal/agent/workload"
 )
 
 // recorder counts what happens to each program, and refuses to reattach some.
@@ -172,5 +173,24 @@ func TestScrapesDoNotWaitForAttaching(t *testing.T) {
 		if tt.do(t, c); changes == 0 || waited > 0 {
 			t.Errorf("%s: %d programs were attached or detached, %d of them while the collector was locked", tt.what, changes, waited)
 		}
+	}
+}
+
+// Windows without a system call of the kernel's threads do not mean that some were missed.
+func TestCallsOfTheKernelHaveNoError(t *testing.T) {
+	c, _ := sampled(t)
+	cycles(t, c)
+	seen := 0
+	c.slots.Registry.Each(func(w *workload.Workload[counts]) {
+		kernel := w.Kind == workload.Kernel || w.Kind == workload.Idle
+		for kind, name := range sampledNames {
+			seen++
+			if _, known := w.Data.variance[kind].Sum(); known == (kernel && kind != sampledCache) {
+				t.Errorf("the workload %s has an error of its %s: %v", w.Name, name, known)
+			}
+		}
+	})
+	if seen < 3*sampledKinds {
+		t.Errorf("%d errors are known", seen)
 	}
 }

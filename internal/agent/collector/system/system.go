@@ -32,6 +32,8 @@ const (
 	// housekeeping is the interval of refreshes without scrapes, and watchScan the interval with watch rules.
 	housekeeping = 5 * time.Second
 	watchScan    = time.Second
+	// idleSlack is the fraction of such an interval by which a scrape may be late.
+	idleSlack = 10
 	// budgetCheck is the interval at which the cost of counting is compared with the budget. A load that begins in an interval
 	// fills the next one, so the level changes within a second.
 	budgetCheck = time.Second / 2
@@ -210,7 +212,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	close(c.sampled)
 	every := c.watcher.every() // only follow changes the rules
-	tick := time.NewTicker(every)
+	tick := time.NewTimer(every)
 	defer tick.Stop()
 	budget := time.NewTicker(budgetCheck)
 	defer budget.Stop()
@@ -239,9 +241,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-budget.C:
 			c.checkBudget()
 		case <-tick.C:
-			if err := c.refreshIfIdle(every); err != nil {
-				c.opts.Log.Warn("refreshing the slots", "error", err)
-			}
+			tick.Reset(c.refreshIfIdle(every))
 		}
 	}
 }
@@ -250,7 +250,7 @@ func (c *Collector) Run(ctx context.Context) error {
 func (c *Collector) checkBudget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kernel == nil || !c.overhead.governor.Limited() || !c.overhead.meter.Due(time.Now()) {
+	if c.kernel == nil || !c.overhead.governor.Limited() || !c.overhead.due(time.Now()) {
 		return
 	}
 	began := time.Now()
@@ -258,14 +258,20 @@ func (c *Collector) checkBudget() {
 	c.overhead.govern(c.slots, began)
 }
 
-// refreshIfIdle refreshes the slots unless a scrape has just done so.
-func (c *Collector) refreshIfIdle(every time.Duration) error {
+// refreshIfIdle refreshes the slots if nothing has for that long, and returns the time until it must be called again. Scrapes at
+// the same interval come before that.
+func (c *Collector) refreshIfIdle(every time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kernel == nil || time.Since(c.last) < every/2 {
-		return nil
+	if c.kernel == nil {
+		return every
 	}
-	return c.refresh()
+	if time.Since(c.last) >= every {
+		if err := c.refresh(); err != nil {
+			c.opts.Log.Warn("refreshing the slots", "error", err)
+		}
+	}
+	return max(0, time.Until(c.last.Add(every))) + every/idleSlack
 }
 
 // activeSampler returns the sampler, and whether its next step opens the window now. It is nil while nothing is sampled.
