@@ -9,33 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/sampling"
 )
-
-// prepare attaches the programs that a regime needs. As a program may take long to attach, the lock of the collector is not held.
-func (k *kernelSide) prepare(s *sampler, from, to regime) {
-	if to.level != sampling.Off && (!from.level.Samples() || !to.level.Samples()) {
-		s.start()
-	}
-	if to.exits() {
-		k.attachExits(true, "")
-	}
-}
-
-// settle detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector is not
-// held.
-func (k *kernelSide) settle(s *sampler, now regime) {
-	if now.level == sampling.Off {
-		s.stop()
-	}
-	switch {
-	case now.exits():
-	case now.timing || now.watching:
-		k.attachExits(false, detachedReason)
-	default:
-		k.attachExits(false, notWantedReason)
-	}
-}
 
 // exitProbe is the probe on the ends of system calls.
 const exitProbe = "syscall_exit"

@@ -84,6 +84,10 @@ func (o *overhead) due(now time.Time) bool {
 	return o.meter.Due(now) && (!o.now.level.Samples() || now.Sub(o.meter.At) >= sampling.Period-budgetCheck/2)
 }
 
+// budgetCheck is the interval at which the cost of counting is compared with the budget. A load that begins in an interval
+// fills the next one, so the level changes within a second.
+const budgetCheck = time.Second / 2
+
 // mostReading is the time after which counts are too old to say a rate, because reading them was interrupted.
 const mostReading = 100 * time.Millisecond
 
@@ -187,6 +191,31 @@ func cpuOfAgent() time.Duration {
 	var use unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &use) // fails only with wrong arguments
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// prepare attaches the programs that a regime needs. As a program may take long to attach, the lock of the collector is not held.
+func (k *kernelSide) prepare(s *sampler, from, to regime) {
+	if to.level != sampling.Off && (!from.level.Samples() || !to.level.Samples()) {
+		s.start()
+	}
+	if to.exits() {
+		k.attachExits(true, "")
+	}
+}
+
+// settle detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector is not
+// held.
+func (k *kernelSide) settle(s *sampler, now regime) {
+	if now.level == sampling.Off {
+		s.stop()
+	}
+	switch {
+	case now.exits():
+	case now.timing || now.watching:
+		k.attachExits(false, detachedReason)
+	default:
+		k.attachExits(false, notWantedReason)
+	}
 }
 
 // enter puts a regime in force. The programs that it needs are attached already, and those that it does not need are still

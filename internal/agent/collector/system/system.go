@@ -34,9 +34,6 @@ const (
 	watchScan    = time.Second
 	// idleSlack is the fraction of such an interval by which a scrape may be late.
 	idleSlack = 10
-	// budgetCheck is the interval at which the cost of counting is compared with the budget. A load that begins in an interval
-	// fills the next one, so the level changes within a second.
-	budgetCheck = time.Second / 2
 	// costSample is how long the kernel measures the programs' run time after the start.
 	costSample = time.Second
 )
