@@ -61,7 +61,7 @@ func recordPaced(t *testing.T, name, group string, quota, each int) string {
 	defer p.end()
 	const count = `from=$(cat "$0"); began=$(date +%s%N); sleep 1.5; to=$(cat "$0"); ended=$(date +%s%N)
 echo "throughput: $(((to - from) * 1000000000 / (ended - began)))"`
-	return recordPair(t, name, "--all", "--interval", "500ms", "--watch", "comm=e2epaced", "--outcome", "throughput=throughput: ([0-9]+)", "--", "sh", "-c", count, p.file)
+	return recordPair(t, name, "--interval", "500ms", "--watch", "comm=e2epaced", "--outcome", "throughput=throughput: ([0-9]+)", "--", "sh", "-c", count, p.file)
 }
 
 // verification is a part of what "teescope advise --verify --json" writes.

@@ -197,6 +197,26 @@ teescope_container_info{workload="other",container="other",name="other",image="l
 	}
 }
 
+// The families of control groups have no workload. Those of the chosen workloads are recorded, without which no rule judges limits.
+func TestContainersOfChosenWorkloads(t *testing.T) {
+	const info, throttled = `teescope_container_info{workload="%s",id="/box/%[1]s",name="%[1]s",image="app"} 1` + "\n",
+		`container_cpu_cfs_throttled_seconds_total{id="/box/%s",name="x",image="app"} %d` + "\n"
+	at := func(mine, other int) string {
+		return "# TYPE container_cpu_cfs_throttled_seconds_total counter\n" + fmt.Sprintf(info, "mine") + fmt.Sprintf(info, "late") + fmt.Sprintf(info, "other") +
+			fmt.Sprintf(throttled, "mine", mine) + fmt.Sprintf(throttled, "late", mine) + fmt.Sprintf(throttled, "other", other) +
+			`container_cpu_cfs_throttled_seconds_total{name="x"} 7` + "\n"
+	}
+	r, _ := sampled(t, []string{"mine"}, "late", at(1, 5), at(2, 6), at(4, 7))
+	for name, want := range map[string]float64{"mine": 3, "late": 2} {
+		if got := total(t, r, `container_cpu_cfs_throttled_seconds_total{id="/box/`+name+`",image="app",name="x"}`); got != want {
+			t.Errorf("%s was throttled for %v s, want %v", name, got, want)
+		}
+	}
+	if len(r.Series) != 4 {
+		t.Errorf("%d series, want two of each chosen workload", len(r.Series))
+	}
+}
+
 func total(t *testing.T, r *run.Run, id string) float64 {
 	t.Helper()
 	for _, s := range r.Series {

@@ -123,6 +123,7 @@ func (s *sampler) take(ctx context.Context, first bool) (time.Time, error) {
 	}
 	s.last = at
 	chosen := s.chooser.all()
+	groups := groupsOf(all, chosen)
 	if first {
 		s.base = map[string]float64{}
 	}
@@ -131,7 +132,7 @@ func (s *sampler) take(ctx context.Context, first bool) (time.Time, error) {
 		if first && p.workload() != "" && p.series.Kind == run.Counter {
 			s.base[p.id] = p.value
 		}
-		if s.all || relevant(p.series, chosen) {
+		if s.all || relevant(p.series, chosen, groups) {
 			written = append(written, run.Value{Series: s.known(p, first), Value: p.value})
 		}
 	}

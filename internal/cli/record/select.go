@@ -26,7 +26,9 @@ const (
 	levelOf       = "teescope_self_level"
 	createdOf     = "sgx_workload_enclaves_created_total"
 	processPrefix = "teescope_process_"
-	workloadLabel = "workload"
+	// containerPrefix begins the families of control groups. They have no workload: containersOf has the one of each.
+	containerPrefix = "container_"
+	workloadLabel   = "workload"
 )
 
 // crossingsOf are the families of crossings of the boundary of enclaves.
@@ -35,7 +37,7 @@ var crossingsOf = []string{"teescope_ecalls_total", "teescope_ocalls_total", "te
 // unrelated are the prefixes of families about the agent's process, which are not recorded.
 var unrelated = []string{
 	"go_", "process_", "promhttp_", "node_scrape_", "node_timex_", "teescope_bpf_", "teescope_collector_", "teescope_start_seconds",
-	"teescope_slots", "teescope_proc_reads_", "teescope_sandbox", "prometheus_", "scrape_", "container_",
+	"teescope_slots", "teescope_proc_reads_", "teescope_sandbox", "prometheus_", "scrape_",
 }
 
 // A point is one value of an exposition.
@@ -167,10 +169,24 @@ func untyped(name string) run.Kind {
 	return run.Gauge
 }
 
-// relevant reports whether a series is recorded: the machine, and the workloads that were chosen.
-func relevant(s *run.Series, chosen map[string]bool) bool {
+// groupsOf returns the control groups of the chosen workloads, as the label id of the families of containers has them.
+func groupsOf(all []point, chosen map[string]bool) map[string]bool {
+	groups := map[string]bool{}
+	for _, p := range all {
+		if id := p.series.Labels["id"]; p.series.Name == containersOf && id != "" && chosen[p.workload()] {
+			groups[id] = true
+		}
+	}
+	return groups
+}
+
+// relevant reports whether a series is recorded: the machine, the workloads that were chosen, and their control groups.
+func relevant(s *run.Series, chosen, groups map[string]bool) bool {
 	if w, ok := s.Labels[workloadLabel]; ok {
 		return chosen[w]
+	}
+	if strings.HasPrefix(s.Name, containerPrefix) {
+		return groups[s.Labels["id"]]
 	}
 	return !slices.ContainsFunc(unrelated, func(prefix string) bool { return strings.HasPrefix(s.Name, prefix) })
 }
