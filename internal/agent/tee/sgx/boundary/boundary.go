@@ -85,6 +85,9 @@ const (
 	readEvery = 500 * time.Millisecond // reads the counters of threads and finds those that ended
 	scanEvery = 2 * time.Second        // looks at processes that are new or changed
 	listEvery = 2 * time.Minute        // lists all processes, in case that an event was missed
+	// A scan follows sooner when a program has opened a device, but not sooner than this after the last one, and later with many known
+	// processes: a scan reads each.
+	scanAfter, scanAfterEach = 100 * time.Millisecond, 10 * time.Millisecond
 	// readPatience is how long a step or a scrape waits for reads of processes. A usual one takes 50 us. The results of others are used
 	// when they arrive.
 	readPatience = 100 * time.Millisecond
@@ -111,6 +114,7 @@ type Backend struct {
 	stopInodes func() // ends the use of the object by reads of processes
 	processes  *process.Table
 	ahead      *host.Ahead   // has a lock of its own
+	opened     *tee.Opened   // nil if the machine has no device
 	patience   time.Duration // with which reads are waited for
 	files      *window.Files
 	mechanisms mechanisms
@@ -126,6 +130,7 @@ type Backend struct {
 	unread     []uint32           // processes that this scan looks at
 	found      map[uint32]finding // of the last scan, by process
 	scans      bool               // a scan waits for what was asked
+	hurried    bool               // a program has opened a device since the last scan
 	reads      bool               // a read of the counters does
 }
 
@@ -159,6 +164,11 @@ func (b *Backend) Init(context.Context) error {
 	b.processes = process.NewTable(from, b.opts.MaxWorkloads, func() time.Time { return b.now() })
 	if err := b.load(); err != nil {
 		b.opts.Log.Warn("the enclave boundary is not traced", "reason", err)
+		return nil
+	}
+	var err error
+	if b.opened, err = tee.NewOpened(b.opts.Roots); err != nil {
+		b.opts.Log.Info("programs with an enclave are found within two seconds", "reason", err)
 	}
 	return nil
 }
@@ -183,6 +193,11 @@ func (b *Backend) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+	var opened <-chan struct{}
+	if b.opened != nil {
+		opened = b.opened.C
+		go b.opened.Run()
+	}
 	for {
 		if err := b.tick(); err != nil {
 			b.opts.Log.Warn("tracing the enclave boundary", "error", err)
@@ -192,8 +207,26 @@ func (b *Backend) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(b.wait()):
 		case <-b.ahead.Arrived: // after those that were waited for
+		case <-opened:
+			hurry(b)
 		}
 	}
+}
+
+// hurry makes the next scan follow soon, and look at young programs.
+func hurry(b *Backend) {
+	b.opts.Detector.Hurry()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hurried = true
+}
+
+// nextScan is when the next scan is due.
+func nextScan(b *Backend) time.Time {
+	if b.hurried {
+		return b.scanned.Add(min(scanEvery, scanAfter+scanAfterEach*time.Duration(b.processes.Len())))
+	}
+	return b.scanned.Add(scanEvery)
 }
 
 // wait is the time until the next tick.
@@ -206,7 +239,7 @@ func (b *Backend) wait() time.Duration {
 	case b.object == nil: // nothing is loaded, and nothing will be
 		return time.Hour
 	case b.idle():
-		next = b.scanned.Add(scanEvery)
+		next = nextScan(b)
 	}
 	return max(b.files.Due(next).Sub(now), time.Millisecond)
 }
@@ -301,7 +334,11 @@ func lockOr(mu *sync.Mutex, earlier *atomic.Pointer[emitted], waits time.Duratio
 func (b *Backend) Shutdown(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.unload()
+	var err error
+	if b.opened != nil {
+		err = b.opened.Close()
+	}
+	return errors.Join(err, b.unload())
 }
 
 // hostOf returns the processes that the options are about.

@@ -90,8 +90,8 @@ func (b *Backend) begin() error {
 	}
 	now := b.now()
 	var errs []error
-	if now.Sub(b.scanned) >= scanEvery && !b.scans {
-		b.scanned, b.scans = now, true
+	if !now.Before(nextScan(b)) && !b.scans {
+		b.scanned, b.scans, b.hurried = now, true, false
 		errs = append(errs, b.list())
 		b.processes.Check()
 		detect(b)

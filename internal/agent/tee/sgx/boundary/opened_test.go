@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/tee"
+)
+
+// A program is found when a device is opened, and not only by the next scan, which never comes here: the clock stands still. So a
+// program that ends before has its counts.
+func TestAProgramIsFoundWhenADeviceIsOpened(t *testing.T) {
+	o := options(modeOn, 0)
+	o.Roots.Dev = t.TempDir()
+	device := filepath.Join(o.Roots.Dev, "sgx_enclave")
+	if err := os.WriteFile(device, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Detector = tee.NewDetector(o.Roots, nil)
+	b := startWith(t, o)
+	look(t, b)
+	at := time.Now()
+	b.now, b.scanned = func() time.Time { return at }, at.Add(-scanEvery/2)
+	app := run(t, sdkApp(t, "openedapp"))
+	app.do(t, "ecall 0 0 1") // it is loaded
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	knows := func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		p := b.processes.Known(uint32(app.Process.Pid))
+		return p != nil && len(p.Files) > 0
+	}
+	if knows() {
+		t.Error("the program is known without a scan")
+	}
+	f, err := os.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if eventually(knows) != nil {
+		t.Error("the program is not found after a device was opened")
+	}
+}
+
+// With many processes a scan follows an opening later, because it reads each of them.
+func TestScansAfterOpeningsAreBounded(t *testing.T) {
+	b := start(t, modeOn, 0)
+	b.scanned, b.hurried = time.Now(), true
+	if next := nextScan(b).Sub(b.scanned); next != scanAfter {
+		t.Errorf("without processes a scan follows after %s", next)
+	}
+	b.hurried = false
+	if next := nextScan(b).Sub(b.scanned); next != scanEvery {
+		t.Errorf("without an opening a scan follows after %s", next)
+	}
+}
