@@ -75,7 +75,7 @@ func runFiles(t *testing.T) string {
 		create(name, runOf(random, 267952, 1.38, 8))
 	}
 	for _, name := range []string{"after", "b1", "b2", "enclave"} {
-		create(name, runOf(random, 621504, 0.0003, 8))
+		create(name, runOf(random, 621504, 0.00016, 8))
 	}
 	create("head", runOf(random, 267952, 1.38*1.5, 8))
 	for i, framework := range []string{"native", "sgx"} {
