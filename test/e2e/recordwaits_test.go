@@ -7,6 +7,7 @@ package e2e
 import (
 	"math"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -56,5 +57,32 @@ func TestBlameOfACPUThatIsOvercommitted(t *testing.T) {
 	// Each of four has a quarter of the CPU: it waits three times as long as it runs, and longer if others run too.
 	if got < 2.5 {
 		t.Errorf("the crowd waits %.3g times as long for a CPU as it runs", got)
+	}
+}
+
+// A program that reads pages of a file in memory waits for those that are on the disk only, as long as it says, and for no cached one. These
+// waits are in no system call.
+func TestBlameOfPagesOfFiles(t *testing.T) {
+	program, dir := prog(t, "waits", "e2ewaitpages"), t.TempDir()
+	const pages = 1000
+	file := func(what string) string {
+		return recordPair(t, what, "--outcome", "operations=operations: ([0-9]+)", "--outcome", waitedOutcome, "--outcome", "queued:s=queued: ([0-9.]+)", "--",
+			program, what, filepath.Join(dir, what), strconv.Itoa(pages))
+	}
+	cached, cold := file("cached"), file("pages")
+	c := pair(t, "e2ewaitpages", cached, cold)
+	got, said := c.blamed["what it went to, waiting for pages of files"], readRunFile(t, cold).outcomes
+	waited, queued := mean(said["waited"])/pages, mean(said["queued"])/pages
+	t.Logf("waiting for pages: %+v; the program says %v s for each, and %v s for a CPU", got, waited, queued)
+	// A wait lasts until the thread runs again. What the thread waited for a CPU is after a wait for the disk, or after it was preempted. The
+	// program's figure is the rest of three clocks, and has the time in interrupts.
+	if !(waited > 0) || got.After < 0.75*waited || got.After > 1.25*(waited+queued) {
+		t.Errorf("%v s of waiting for a page, and the program says %v, and %v for a CPU", got.After, waited, queued)
+	}
+	if got.Before > got.After/20 {
+		t.Errorf("%v s of waiting for a page that is cached, and %v for one that is not", got.Before, got.After)
+	}
+	if call := c.blamed["in fsync"]; !(call.Before > 0) || !(call.After > 0) {
+		t.Errorf("the wait for the disk in fsync is not in the call: %+v", call)
 	}
 }

@@ -2,6 +2,8 @@
 // Waits for a known time, and says how long.
 // "waits files FILE N" writes to a file N times, and to the disk after each time. "waits cpus N MS" uses MS milliseconds of CPU
 // time in user mode in each of N processes on one CPU.
+// "waits pages FILE N" and "waits cached FILE N" read a byte of each of the N pages of a file in memory, which are on the disk only, or in
+// the page cache.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -81,8 +83,53 @@ static int cpus(long n, double ms)
 	return 0;
 }
 
+// Says how long the reads were neither on a CPU nor waiting for one, and how long they waited for one.
+static int pages(const char *name, long n, int cold)
+{
+	static unsigned char here[1 << 16];
+	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	double began, cpu, before, waited, queue;
+	char page[4096] = {1};
+	volatile char *map;
+	long sum = 0, cached = 0;
+
+	if (fd < 0 || n > (long)sizeof here)
+		return 1;
+	for (long i = 0; i < n; i++)
+		if (write(fd, page, sizeof page) != sizeof page)
+			return 1;
+	// The kernel drops only pages that are written to the disk and mapped by nobody.
+	if (fsync(fd) || (cold && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED)))
+		return 1;
+	map = mmap(0, n * 4096, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED || mincore((void *)map, n * 4096, here))
+		return 1;
+	for (long i = 0; i < n; i++)
+		cached += here[i] & 1;
+	if (cold ? cached > 0 : cached < n) {
+		fprintf(stderr, "%ld of %ld pages are in the page cache\n", cached, n);
+		return 1;
+	}
+	madvise((void *)map, n * 4096, MADV_RANDOM); // one page at a time
+	before = queued();
+	cpu = now(CLOCK_THREAD_CPUTIME_ID);
+	began = now(CLOCK_MONOTONIC);
+	for (long i = 0; i < n; i++)
+		sum += map[i * 4096];
+	waited = now(CLOCK_MONOTONIC) - began;
+	waited -= now(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	queue = queued() - before;
+	waited -= queue;
+	if (sum != n)
+		return 1;
+	printf("operations: %ld\nwaited: %.6f\nqueued: %.6f\n", n, waited > 0 ? waited : 0, queue);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && (!strcmp(argv[1], "pages") || !strcmp(argv[1], "cached")))
+		return pages(argv[2], atol(argv[3]), !strcmp(argv[1], "pages"));
 	if (argc == 4 && !strcmp(argv[1], "files"))
 		return files(argv[2], atol(argv[3]));
 	if (argc == 4 && !strcmp(argv[1], "cpus"))
