@@ -20,7 +20,7 @@ func main() {
 		context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	}
 	if err := run(ctx, os.Stdout, os.Stderr, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "teescope:", err)
+		fmt.Fprintln(os.Stderr, "teescope:", printable(err))
 		os.Exit(status(err))
 	}
 }

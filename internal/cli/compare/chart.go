@@ -26,7 +26,7 @@ type axis struct{ from, to, low, high float64 }
 
 // at returns the position of a value.
 func (a axis) at(v float64) float64 {
-	if a.high <= a.low {
+	if a.high <= a.low || math.IsInf(a.high-a.low, 0) {
 		return (a.from + a.to) / 2
 	}
 	return a.from + (a.to-a.from)*(math.Max(a.low, math.Min(a.high, v))-a.low)/(a.high-a.low)

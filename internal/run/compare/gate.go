@@ -105,7 +105,7 @@ func (t *Table) check(c Condition, alpha float64) ([]Failure, error) {
 		}
 		f, err := t.meets(c, t.Rows[i], j, alpha)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("--fail-on %q cannot be judged for %s: %w", c.Text, t.name(j), err))
+			problems = append(problems, fmt.Errorf("--fail-on %q cannot be judged for %s: %w", c.Text, text.Terminal(t.name(j)), err))
 		}
 		if f != nil && cell.Change.Verdict != Refused {
 			failures = append(failures, *f)
@@ -121,7 +121,7 @@ func (t *Table) meets(c Condition, row Row, j int, alpha float64) (*Failure, err
 	case change.Verdict == Missing:
 		return nil, errors.New("a group was not measured")
 	case change.Verdict == Refused:
-		return nil, fmt.Errorf("%s differs, which can explain a change (--force judges nevertheless)", strings.Join(change.Explains, ", "))
+		return nil, fmt.Errorf("%s differs, which can explain a change (--force judges nevertheless)", text.Terminal(strings.Join(change.Explains, ", ")))
 	case stat.LeastP(len(before.Values), len(after.Values)) > alpha:
 		n := 4
 		for stat.LeastP(n, n) > alpha {

@@ -5,8 +5,11 @@ package compare
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/run"
 )
 
 func TestParseCondition(t *testing.T) {
@@ -37,6 +40,25 @@ func TestParseCondition(t *testing.T) {
 		if _, err := ParseCondition(s); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 {
 			t.Errorf("%q: %v, want %q", s, err, want)
 		}
+	}
+}
+
+// A condition of a run file that differs is named in one line: a line that begins with two colons is a command in a workflow.
+func TestUnjudgedConditionsNameHostileConditions(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var runs []*Record
+	for i, name := range []string{"a", "b\n::error::pwn"} {
+		s := simulated(random, 8, 1)
+		s.Conditions = []run.Condition{{Name: "x\n::error title=y::\x1b[31m", Value: strconv.Itoa(i), Kind: "identity"}}
+		runs = append(runs, record(t, name, s))
+	}
+	c, err := ParseCondition("throughput < -5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Check(compared(t, Options{}, "", runs...), []Condition{c})
+	if err == nil || strings.ContainsAny(err.Error(), "\n\x1b") || !strings.Contains(err.Error(), "differs, which can explain") {
+		t.Errorf("%q", err)
 	}
 }
 

@@ -226,6 +226,9 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 		for _, observed := range r.Phases[phase] {
 			one := repeat{Observation: observed, values: map[string]float64{}}
 			one.operations, s.info.Operations = operations(observed, r, o.Operations)
+			if math.IsInf(observed.Seconds/one.operations, 0) {
+				one.operations = math.NaN() // so few that a figure for each is no number
+			}
 			if o.PerOp > 0 && !(one.operations > 0) {
 				return s, noOperations(r, o.Operations)
 			}
@@ -275,6 +278,11 @@ func noOperations(r *Record, name string) error {
 	if len(rates) > 1 {
 		return fmt.Errorf("%s: figures per operation need the number of operations: %s do not say how long each test took; run one test at a time, let the benchmark print its operations (redis-benchmark without -q), or name an outcome or a counter with --operations",
 			r.File, listOr(rates, "throughputs"))
+	}
+	for _, name := range []string{"operations", "throughput"} {
+		if _, there := r.outcomes[name]; there {
+			return fmt.Errorf("%s: figures per operation need the number of operations: the outcome %s is missing, zero or negative in a repetition", r.File, name)
+		}
 	}
 	return fmt.Errorf("%s: figures per operation need the number of operations: no outcome is called operations or throughput; name one with --operations", r.File)
 }

@@ -14,6 +14,9 @@ func TestNoOperations(t *testing.T) {
 	if err := noOperations(r, ""); !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
+	if err := noOperations(&Record{File: "a.tsrun", outcomes: map[string]Metric{"throughput": {}}}, ""); !strings.Contains(err.Error(), "the outcome throughput is missing, zero or negative") {
+		t.Errorf("a throughput of zero: %v", err)
+	}
 	delete(r.outcomes, "GET.throughput")
 	if err := noOperations(r, ""); strings.Contains(err.Error(), "throughput do") {
 		t.Errorf("one throughput: %v", err)

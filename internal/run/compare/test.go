@@ -167,6 +167,8 @@ func verdict(row *Row, base, j int) Verdict {
 	switch {
 	case len(before.Values) == 0 || len(after.Values) == 0:
 		return Missing
+	case stat.LeastP(len(before.Values), len(after.Values)) > Alpha:
+		return TooFew // also if all are equal: another repetition may differ
 	case row.constant():
 		return Noise
 	case c.Corrected > Alpha && c.least > Alpha:

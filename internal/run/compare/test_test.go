@@ -56,6 +56,7 @@ func TestOutcomesAtTheEdges(t *testing.T) {
 		{"two and two", []float64{1, 1.1}, []float64{2, 2.2}, TooFew, 2},
 		{"three and three", []float64{1, 2, 3}, []float64{10, 20, 30}, TooFew, 10},
 		{"four and four can show it: 2/70", []float64{1, 2, 3, 4}, []float64{10, 20, 30, 40}, Better, 10},
+		{"one and one that are equal", []float64{5}, []float64{5}, TooFew, 1},
 		{"all equal", repeated(9, 5), repeated(9, 5), Noise, 1},
 		{"from zero", repeated(9, 0), repeated(9, 5), Better, math.NaN()},
 		{"to zero", repeated(9, 5), repeated(9, 0), Worse, 0},
