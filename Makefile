@@ -191,6 +191,8 @@ COUNT      ?= 6
 BENCH_PKGS := ./internal/agent/collector ./internal/agent/collector/system ./internal/agent/threads
 SOAK       ?= 10m
 QUERIES    ?= 1m
+SAME_SETS  ?= 200
+SAME_DIR   ?=
 
 # `make lint` runs vet on all files, those of the tests with tags included, so tests do not run it again. The limit of time
 # only ends what hangs.
@@ -287,8 +289,8 @@ bench-statistics: ## simulate load without and with changes and write how often 
 	STATISTICS_TABLE=5000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat
 	STATISTICS_TABLE=8 $(GO) test -count 1 -v -timeout 0 -run "TestErrorBudget|TestStepsAreFound" ./internal/analysis/anomaly
 
-bench-same: build ## record one program 3,200 times, and write how often 200 comparisons of its runs show a change (20 minutes; needs root)
-	SAME_SETS=200 TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -v -timeout 0 -tags e2e $(if $(SUDO),-exec '$(SUDO)') -run TestRealRunsOfTheSame ./test/e2e
+bench-same: build ## record one program 3,200 times, and write how often 200 comparisons of its runs show a change (20 minutes on a quiet machine; needs root); SAME_SETS=30 for fewer, SAME_DIR=DIR to go on after an interruption
+	SAME_SETS=$(SAME_SETS) SAME_DIR=$(abspath $(SAME_DIR)) TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -v -timeout 0 -tags e2e $(if $(SUDO),-exec '$(SUDO)') -run TestRealRunsOfTheSame ./test/e2e
 
 bench-fleet: build ## what a server of 100,000 series needs: memory, CPU, latency, disk (about 3 minutes)
 	$(GO) run ./bench/fleet -teescope $(BIN) $(FLEETFLAGS)
