@@ -98,6 +98,9 @@ func criticalU(n1, n2 int, alpha float64) (k int, tail float64) {
 // LeastP returns the smallest P that [MannWhitney] can give for two samples of these sizes: that of samples that do not
 // overlap.
 func LeastP(n1, n2 int) float64 {
+	if n1+n2 > exactUpTo {
+		return normalP(float64(n1)*float64(n2), n1, n2, nil, 1)
+	}
 	a, _ := math.Lgamma(float64(n1) + 1)
 	b, _ := math.Lgamma(float64(n2) + 1)
 	all, _ := math.Lgamma(float64(n1+n2) + 1)

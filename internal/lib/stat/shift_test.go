@@ -31,6 +31,22 @@ func TestCriticalU(t *testing.T) {
 	}
 }
 
+// No two samples give a smaller P than those that do not overlap, whether it is exact or of a normal distribution.
+func TestLeastPIsThatOfMannWhitney(t *testing.T) {
+	for _, n := range [][2]int{{1, 39}, {1, 40}, {2, 38}, {2, 39}, {3, 60}, {20, 20}, {21, 21}} {
+		x, y := make([]float64, n[0]), make([]float64, n[1])
+		for i := range x {
+			x[i] = float64(i)
+		}
+		for i := range y {
+			y[i] = float64(1000 + i)
+		}
+		if got, want := LeastP(n[0], n[1]), MannWhitney(x, y).P; math.Abs(got/want-1) > 1e-6 {
+			t.Errorf("%d and %d values: %v, and the test gives %v", n[0], n[1], got, want)
+		}
+	}
+}
+
 func TestLeastP(t *testing.T) {
 	for _, c := range []struct {
 		n1, n2 int
