@@ -79,7 +79,11 @@ func head(b *strings.Builder, r *run.Run, file string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
 		add("label "+text.Terminal(name), m.Labels[name])
 	}
-	add("samples", fmt.Sprintf("%d of %d series, every %g s", len(r.Times), len(r.Series), m.Interval))
+	samples := fmt.Sprintf("%d of %d series", len(r.Times), len(r.Series))
+	if m.Interval > 0 { // an import has none
+		samples += fmt.Sprintf(", every %g s", m.Interval)
+	}
+	add("samples", samples)
 	if len(r.Profiles) > 0 {
 		add("profiles", fmt.Sprint(len(r.Profiles)))
 	}
@@ -99,7 +103,10 @@ func ending(r *run.Run) string {
 	case r.Damaged != nil:
 		return fmt.Sprintf("the file is damaged, and what is below is before that place: %v", r.Damaged)
 	}
-	s := r.End.Time.UTC().Format(time.RFC3339) + ", " + r.End.Reason
+	s := r.End.Reason
+	if !r.End.Time.IsZero() {
+		s = r.End.Time.UTC().Format(time.RFC3339) + ", " + s
+	}
 	if slices.ContainsFunc(r.End.Status, func(v int) bool { return v != 0 }) {
 		s += fmt.Sprintf(", exit status by repetition: %v", r.End.Status)
 	}
@@ -109,6 +116,10 @@ func ending(r *run.Run) string {
 func phases(b *strings.Builder, r *run.Run) {
 	var lines []string
 	for _, p := range r.Phases {
+		if p.From.IsZero() {
+			lines = append(lines, fmt.Sprintf("%d\t%s\ttime not known", p.Repetition, text.Terminal(p.Name)))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("%d\t%s\t%s\t%.3f s", p.Repetition, text.Terminal(p.Name), p.From.UTC().Format("15:04:05.000"), p.To.Sub(p.From).Seconds()))
 	}
 	table(b, "phases by repetition", bounded(lines))

@@ -63,4 +63,12 @@ func TestRecordingsInOrder(t *testing.T) {
 	if got := notes([]string{"a", "b", "a", "b"}, at("1", 0), at("2", 1), at("3", 2), at("4", 3)); strings.Contains(got, "recorded all") {
 		t.Errorf("in turn: %s", got)
 	}
+	// The start of an import is when it was imported, and it has no other time.
+	imported := Extract(&run.Run{
+		Meta: run.Meta{Started: runtest.Began.Add(time.Hour)}, Phases: []run.Phase{{Name: run.Whole, Repetition: 1}},
+		Outcomes: []run.Outcome{{Repetition: 1, Name: "throughput", Value: 1}},
+	}, "2", nil)
+	if got := notes([]string{"a", "b"}, at("1", 0), imported); strings.Contains(got, "recorded all") {
+		t.Errorf("imported: %s", got)
+	}
 }

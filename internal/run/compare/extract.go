@@ -33,7 +33,7 @@ type Record struct {
 	Labels     map[string]string
 	Conditions []run.Condition
 	Started    time.Time
-	ended      time.Time                // of the last sample; Started without one
+	ended      time.Time                // of the last sample; zero without one, as of imports
 	Phases     map[string][]Observation // by the name of the phase, in the order of repetitions
 	Metrics    map[string]Metric        // of the series, by ID, without what they are divided by
 	outcomes   map[string]Metric        // by name: an outcome may have the name of a metric
@@ -64,7 +64,7 @@ func Extract(r *run.Run, file string, workloads []string) *Record {
 	if len(workloads) == 0 {
 		x.Workloads = watched(r)
 	}
-	x.origin, x.ended = originOf(r), r.Meta.Started
+	x.origin = originOf(r)
 	if n := len(r.Times); n > 0 {
 		x.ended = r.Times[n-1]
 	}

@@ -129,7 +129,7 @@ func uniqueName(records []*Record, r *Record) string {
 // recorded returns the time from the begin of the first recording to the end of the last one. It is zero if one is not known.
 func (g *Group) recorded() (from, to time.Time) {
 	for i, r := range g.Records {
-		if r.Started.IsZero() {
+		if r.Started.IsZero() || r.ended.IsZero() { // an import has no times
 			return time.Time{}, time.Time{}
 		}
 		if i == 0 || r.Started.Before(from) {
