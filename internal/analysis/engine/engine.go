@@ -31,6 +31,8 @@ type Options struct {
 	Open func(rule, workload, instance string) analysis.Severity
 	// Limiter states what limits each workload. Without it nothing is stated.
 	Limiter *Limiter
+	// whole is the window of the evaluation, where a part of it is judged: see [Signal].
+	whole time.Duration
 	// Around runs a part of an evaluation in a goroutine of its own. It may measure it, and calls it by default.
 	Around func(func())
 }

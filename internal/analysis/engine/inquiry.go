@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -26,7 +27,7 @@ type inquiry struct {
 // over returns an inquiry about another window that ends at the same time. Its problems are its own.
 func (q *inquiry) over(window time.Duration) *inquiry {
 	shorter := *q
-	shorter.Window, shorter.problems = window, nil
+	shorter.whole, shorter.Window, shorter.problems = q.entire(), window, nil
 	return &shorter
 }
 
@@ -44,8 +45,11 @@ func (q *inquiry) note(p query.Problem) { q.problems = append(q.problems, p) }
 
 // expr returns a query for the window.
 func (o Options) expr(text string) string {
-	return strings.ReplaceAll(text, "$window", query.Duration(o.Window))
+	return strings.NewReplacer("$window", query.Duration(o.Window), "$whole", query.Duration(o.entire())).Replace(text)
 }
+
+// entire returns the window of the evaluation, also where a part of it is judged.
+func (o Options) entire() time.Duration { return cmp.Or(o.whole, o.Window) }
 
 // instant runs one query and drops samples that are not finite.
 func (q *inquiry) instant(expr string) answer {

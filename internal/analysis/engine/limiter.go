@@ -48,16 +48,7 @@ func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) 
 		return nil, 0
 	}
 	rule := q.Limiter.rule()
-	for _, signal := range rule.Signals {
-		if expr := s.expr(signal.Query); !s.asked(expr) {
-			a := q.instant(expr)
-			if a.kind == query.Failed || a.kind == query.Bounded {
-				q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: []string{rule.Name}})
-			}
-			a.frequent = asksFrequent(signal.Query)
-			s.answers[expr] = a
-		}
-	}
+	q.askLimits(s, rule)
 	gap := make(map[query.Target]bool, len(gaps))
 	for _, t := range gaps {
 		gap[t] = true
@@ -75,7 +66,50 @@ func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) 
 		one.Name = one.Limit.Name()
 		limits = append(limits, statedLimit{one, s.cores(t)})
 	}
+	q.limitsNow(s, rule, limits, found)
 	return limits, leftOut
+}
+
+// askLimits runs the queries of the limiter that no rule has run.
+func (q *inquiry) askLimits(s scene, rule Rule) {
+	for _, signal := range rule.Signals {
+		if expr := s.expr(signal.Query); !s.asked(expr) {
+			a := q.instant(expr)
+			if a.kind == query.Failed || a.kind == query.Bounded {
+				q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: []string{rule.Name}})
+			}
+			a.frequent = asksFrequent(signal.Query)
+			s.answers[expr] = a
+		}
+	}
+}
+
+// passing are limits that end when their cause does. The others follow from what the program does.
+var passing = []LimitKind{LimitQuota, LimitMemory, LimitDisk, LimitEPC, LimitBoundary, LimitLocks, LimitNetwork}
+
+// limitsNow states such a limit as what it is in the newest part of the window, if that is known and differs: what has ended does not
+// limit a workload any more.
+func (q *inquiry) limitsNow(s scene, rule Rule, limits []statedLimit, found []draft) {
+	window, ok := q.part(newestParts[len(newestParts)-1])
+	if !ok || !slices.ContainsFunc(limits, func(l statedLimit) bool { return slices.Contains(passing, l.Limit.Limit) }) {
+		return
+	}
+	recent := q.over(window)
+	now := s.over(recent.Options)
+	now.answers = make(answers, len(rule.Signals))
+	recent.askLimits(now, rule)
+	now.loads = readLoads(recent, now.answers)
+	for i, l := range limits {
+		if !slices.Contains(passing, l.Limit.Limit) {
+			continue
+		}
+		t := query.Target{Workload: l.Workload, Instance: l.Instance}
+		one := Limit{Workload: l.Workload, Instance: l.Instance, Window: window.Seconds(), Evidence: []analysis.Evidence{}}
+		if one = recent.limitOf(now, rule, t, one, found); one.Limit != l.Limit.Limit && one.Limit != LimitUnknown {
+			one.Name = one.Limit.Name()
+			limits[i].Limit = one
+		}
+	}
 }
 
 func (s scene) asked(expr string) bool {

@@ -42,7 +42,7 @@ type Rule struct {
 func (r Rule) Runbook() string { return "docs/runbooks/" + r.Name + ".md" }
 
 // A Signal is a query whose result a rule reads. "$window" in it stands for the time range of the analysis, such as
-// "5m". The result must keep the labels workload and instance: "sum by (workload, instance) (...)". A sample with an
+// "5m". New workloads are judged over a part of it, and "$whole" stands for all of it then too. The result must keep the labels workload and instance: "sum by (workload, instance) (...)". A sample with an
 // empty label workload, or without one, belongs to the machine and is visible to every workload on it.
 type Signal struct {
 	Name  string
@@ -98,11 +98,13 @@ func (v *Verdict) SavesSpinning(w Workload, low, high float64, assumptions ...st
 }
 
 // Waits states that threads of the workload wait because of the cause, for a share of the time between low and high. waiting
-// is the number of threads that wait on average.
+// is the number of threads that wait on average. If nothing limits the throughput, the wait only delays the work: the severity is low.
 func (v *Verdict) Waits(w Workload, waiting, low, high float64, assumptions ...string) {
 	v.Gain, v.claim = nil, nil
 	if limit := w.Load.Limit(waiting, false); limit != "" {
 		v.Gain = estimate.Amdahl(limit, low, high, assumptions...)
+	} else {
+		v.Severity = analysis.Low
 	}
 }
 
@@ -116,6 +118,7 @@ type Workload struct {
 	Name     string
 	Instance string
 	Window   float64 // seconds
+	Whole    float64 // seconds of the evaluation's window, of which a new workload is judged by a part
 	Clock    cost.Clock
 	OCALL    cost.Cost // of one exit and re-entry on its machine: measured there, or [cost.OCALL]
 	Load     Load
@@ -138,7 +141,7 @@ func (w Workload) OCALLMeasured() bool {
 
 // NewWorkload returns a workload with these samples, for tests of a single rule.
 func NewWorkload(name string, window time.Duration, values map[string][]query.Sample) Workload {
-	return Workload{Name: name, Window: window.Seconds(), Clock: cost.UnknownClock, OCALL: cost.OCALL, Load: UnknownLoad(), values: values}
+	return Workload{Name: name, Window: window.Seconds(), Whole: window.Seconds(), Clock: cost.UnknownClock, OCALL: cost.OCALL, Load: UnknownLoad(), values: values}
 }
 
 // Samples returns the samples of a signal. An unmeasured signal has none: absent is never zero.

@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/codelink"
@@ -22,6 +23,8 @@ const (
 	// stormWaits is the least part of exits that a wait follows. With fewer waits the exits themselves are the cause.
 	// Proposed.
 	stormWaits = 0.25
+	// mostOfWaits is the least number of calls that wait for clients, in parts of the waits, for the waits to be for them. By definition.
+	mostOfWaits = 0.5
 )
 
 // Thresholds that the configuration can replace.
@@ -94,6 +97,11 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 		v.Severity = analysis.Info
 		return v
 	}
+	if waits >= taken && waitsForClients(w, waits) {
+		v.Severity = analysis.Info
+		v.Cause += "; nothing limits the workload, and with more requests it waits less often"
+		return v
+	}
 	v.Stage = engine.Symptom
 	v.Draws(engine.Exits, waits, 0, exitPart)
 	v.Draws(engine.AsyncExits, taken, 0, asyncPart)
@@ -103,6 +111,17 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 
 // waitCalls are calls in which a thread sleeps until another thread or a client acts.
 var waitCalls = append([]string{"futex", "nanosleep", "clock_nanosleep", "read", "recvfrom", "recvmsg", "sched_yield", "wait4"}, pollCalls...)
+
+// waitsForClients reports whether the waits are mostly for clients, and the threads could do more work than they get. What was not
+// measured does not show that.
+func waitsForClients(w engine.Workload, waits float64) bool {
+	if math.IsNaN(w.Load.Wait) || math.IsNaN(w.Load.Busiest) {
+		return false
+	}
+	calls := callsOf(w)
+	clients, others := sumOf(calls, clientCalls...), sumOf(calls, "futex", "nanosleep", "clock_nanosleep", "sched_yield", "wait4")
+	return clients >= w.Least(mostOfWaits)*waits && clients > others && w.Load.Limit(0, false) == ""
+}
 
 // waiting returns the cause and advice for threads that give up the CPU.
 func waiting(w engine.Workload, e environment, waits float64) (cause string, advice []string) {

@@ -249,6 +249,8 @@ var (
 	}
 	// pollCalls query which files are ready, or wait until one is.
 	pollCalls = []string{"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
+	// clientCalls wait for clients, or for servers that the program asks.
+	clientCalls = append([]string{"accept", "accept4", "recvfrom", "recvmsg"}, pollCalls...)
 	// clockCalls read the time. The C library does so without a system call where it can (vdso(7)).
 	clockCalls = []string{"clock_gettime", "gettimeofday", "time"}
 	// selfCalls identify the caller. Their result rarely changes.

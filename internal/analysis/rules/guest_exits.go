@@ -14,10 +14,6 @@ import (
 // GuestExits names the rule of this file.
 const GuestExits = "guest-exits"
 
-// guestShare is the least share of a workload's CPU time that exceptions instead of instructions take, at their highest
-// cost. Proposed.
-const guestShare = 0.20
-
 // guestExceptionsSignal is the signal of this rule alone.
 var guestExceptionsSignal = engine.Signal{
 	Name: "exceptions", Query: perSecond(`teescope_workload_guest_exceptions_total{reason!~"hlt|other"}`, "reason"), Unit: "1/s",
@@ -25,7 +21,7 @@ var guestExceptionsSignal = engine.Signal{
 }
 
 // guestCost can be replaced in the configuration.
-var guestCost = engine.Threshold{Name: "share", Default: guestShare, Unit: "ratio", Help: "minimum share of the CPU time that exceptions in place of instructions take, at their highest cost"}
+var guestCost = engine.Threshold{Name: "share", Default: worthwhile, Unit: "ratio", Help: "minimum share of the CPU time that exceptions in place of instructions take, at the middle of their cost"}
 
 func guestExits() engine.Rule {
 	return engine.Rule{
@@ -56,7 +52,7 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 		}
 	}
 	low, high := cost.Exception.CPU(all, w.Clock)
-	if top == "" || high < w.LeastFor(guestCost)*cpu {
+	if top == "" || middle(low, high) < w.LeastFor(guestCost)*cpu {
 		return nil
 	}
 	confidence := analysis.Possible // at their least cost they take less

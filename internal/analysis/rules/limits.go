@@ -279,7 +279,7 @@ func (s spending) belowLimit() engine.Statement {
 		return v
 	}
 	calls := callsOf(s.Workload)
-	call := largest(calls, append([]string{"accept", "accept4", "recvfrom", "recvmsg"}, pollCalls...)...)
+	call := largest(calls, clientCalls...)
 	switch {
 	case calls[call] > 0:
 		return engine.Statement{
@@ -338,7 +338,7 @@ func (s spending) contends() (perhaps, timed bool) {
 	if _, counted := s.Value(waitsSignal); !counted || math.IsNaN(s.Load.Threads) {
 		return false, false
 	}
-	clients := sumOf(calls, append([]string{"accept", "accept4", "recvfrom", "recvmsg"}, pollCalls...)...)
+	clients := sumOf(calls, clientCalls...)
 	if !s.parks() || !serialised(s.Workload, calls["futex"], total(calls), clients) || !(s.Load.Idle >= 1) {
 		return false, false
 	}

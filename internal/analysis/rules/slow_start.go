@@ -33,11 +33,11 @@ var (
 	}
 	startSignal = engine.Signal{
 		Name: "start", Unit: "seconds", Help: "mean time from ECREATE to EINIT of the enclaves that started in the window",
-		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_sum[$window])) / (sum by (instance) (increase(sgx_enclave_start_seconds_count[$window])) > 0)",
+		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_sum[$whole])) / (sum by (instance) (increase(sgx_enclave_start_seconds_count[$whole])) > 0)",
 	}
 	enclaveStartsSignal = engine.Signal{
 		Name: "starts", Unit: "enclaves", Help: "enclaves of the machine that started in the window",
-		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_count[$window]))",
+		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_count[$whole]))",
 	}
 	pagedOutSignal = engine.Signal{
 		Name: "out", Unit: "bytes", Help: "evicted enclave memory of the workload",
@@ -68,11 +68,11 @@ func slowStart() engine.Rule {
 	}
 }
 
-// judgeSlowStart judges workloads whose youngest enclave is younger than the window. The driver has one histogram of
-// starts for the whole machine.
+// judgeSlowStart judges workloads whose youngest enclave is younger than the window. A new workload is judged by a part of the window,
+// which may begin after the start, so the whole window counts. The driver has one histogram of starts for the whole machine.
 func judgeSlowStart(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, ageSignal, startSignal, enclaveStartsSignal)
-	if !ok || v[ageSignal] < 0 || v[ageSignal] > w.Window || v[startSignal] < w.LeastFor(startTime) {
+	if !ok || v[ageSignal] < 0 || v[ageSignal] > w.Whole || v[startSignal] < w.LeastFor(startTime) {
 		return nil
 	}
 	verdict := &engine.Verdict{

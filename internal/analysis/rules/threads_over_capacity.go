@@ -143,5 +143,8 @@ func overCores(w engine.Workload) *engine.Verdict {
 	}
 	verdict.SavesAndRuns(w, low, high, waiting, "", cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(),
 		"fewer threads save the switches only, because the CPUs stay busy", runs)
+	if waiting > 0 && analysis.SeverityOf(verdict.Gain, verdict.Saving, v[cpuSignal]) == analysis.Info {
+		verdict.Severity = analysis.Low // the wait is measured, and what it costs is not
+	}
 	return verdict
 }
