@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/advise/link"
@@ -53,6 +54,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout, Limiter: rules.Limits()}
 	var source query.Source
 	var asked *remote.Server // nil for a file
+	var run *recorded        // nil for anything but a run file
 	name, warnings := a.File, func() []string { return nil }
 	switch {
 	case IsRunFile(a.File):
@@ -60,6 +62,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		if err != nil {
 			return fail(err)
 		}
+		run = r
 		if source, err = r.store.Source(); err != nil {
 			return fail(fmt.Errorf("%s: %w", a.File, err))
 		}
@@ -112,6 +115,9 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	result.Findings = marked
 	if asked != nil {
 		a.link(ctx, asked, result.Window, marked)
+	}
+	if run != nil {
+		warning = strings.Join(slices.DeleteFunc([]string{warning, linkRecorded(run, marked)}, func(s string) bool { return s == "" }), "; ")
 	}
 	var windows []window.Stat
 	if a.Windows {

@@ -213,7 +213,7 @@ func (f *film) workload(name string, a *actor, left, load float64, m *machineLoa
 	m.forks, m.switches, m.majors = m.forks+d.Forks*load, m.switches+(d.Waits+d.Preempted)*load, m.majors+d.Major*load
 }
 
-// enclave adds what is known of the enclaves of a program.
+// enclave adds the series of the enclaves of a program.
 func (f *film) enclave(a *actor, d doing, left, load float64, with func(...string) []string, m *machineLoad) {
 	if a.TEE != "sgx" {
 		return

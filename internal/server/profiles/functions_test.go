@@ -83,6 +83,11 @@ func TestFunctionsOfWorkloads(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", key, got, want)
 		}
 	}
+	status, body, _ := get(s, fmt.Sprintf("/api/profiles?workload=db&event=cpu&start=%d&end=%d", epoch.Unix(), epoch.Add(2*time.Minute).Unix()))
+	if status != 200 || !strings.Contains(body, `"functions":{"samples":100,"unnamed":0,"top":[{"name":"scan","share":0.6,`) {
+		t.Errorf("status %d: %s", status, body)
+	}
+	found = s.Functions(t.Context(), asked, epoch, epoch.Add(2*time.Minute))
 	if again := s.Functions(t.Context(), asked, epoch.Add(time.Second), epoch.Add(2*time.Minute)); again[cpu] != found[cpu] {
 		t.Error("the same profiles are read twice")
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
@@ -54,6 +55,8 @@ type Kept struct {
 	First    time.Time `json:"first,omitzero"` // beginning of the first one
 	Last     time.Time `json:"last,omitzero"`  // end of the last one
 	Limit    int64     `json:"limit_bytes"`    // for all that are kept
+	// Functions are those with the most samples of an event, if the request names one.
+	Functions *codelink.Functions `json:"functions,omitempty"`
 }
 
 func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
@@ -79,6 +82,12 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 			k.Last = e.end.UTC()
 		}
 		k.Profiles, k.Bytes = k.Profiles+1, k.Bytes+e.size
+	}
+	if event := r.URL.Query().Get("event"); event != "" && k.Profiles > 0 {
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		key := codelink.Key{Event: codelink.Event(event), Workload: r.URL.Query().Get("workload")}
+		k.Functions = s.Functions(ctx, []codelink.Key{key}, start, end)[key]
 	}
 	jsonapi.Answer(w, k)
 }

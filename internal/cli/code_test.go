@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/codelink"
+	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/write"
+)
+
+// pprof returns a profile of one function, with samples of 10 ms.
+func pprof(t *testing.T, workload, function string, samples int64) []byte {
+	t.Helper()
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	frame, err := b.Frame(profile.Frame{Function: function, Library: "/bin/" + workload})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Add([]uint32{frame}, []profile.Label{{Key: profile.Workload, Value: workload}}, samples, samples*10e6); err != nil {
+		t.Fatal(err)
+	}
+	format, err := write.Choose("pprof", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := format.Write(&out, b.Profile(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func about(event codelink.Event, workload string) analysis.Finding {
+	return analysis.Finding{Workload: workload, Code: codelink.New(event, workload), LastSeen: time.Unix(1000, 0), FirstSeen: time.Unix(1000, 0)}
+}
+
+// A finding in a run file names the functions of the last repetition. Findings about waits and about workloads with too few samples name none.
+func TestFunctionsInARunFile(t *testing.T) {
+	r := &recorded{Run: &run.Run{Profiles: []run.Profile{
+		{Type: "pprof", Repetition: 1, Data: pprof(t, "db", "warm", 90)}, {Type: "pprof", Repetition: 2, Data: pprof(t, "db", "scan", 60)},
+		{Type: "pprof", Repetition: 2, Data: pprof(t, "web", "serve", 19)},
+	}}}
+	found := []analysis.Finding{about(codelink.CPU, "db"), about(codelink.Waits, "db"), about(codelink.CPU, "web"), {Workload: "db"}}
+	if warning := linkRecorded(r, found); warning != "" {
+		t.Error(warning)
+	}
+	if lines := found[0].Code.Lines; len(lines) != 1 || !strings.HasPrefix(lines[0], "scan: 100 % of its CPU time (") || !strings.HasSuffix(lines[0], "n=60)") {
+		t.Errorf("%q", lines)
+	}
+	for _, f := range found[1:3] {
+		if len(f.Code.Lines) > 0 {
+			t.Errorf("%+v", f.Code)
+		}
+	}
+	r.Profiles[1].Data = []byte("none")
+	if warning := linkRecorded(r, found); !strings.Contains(warning, "repetition 2") {
+		t.Errorf("a damaged profile: %q", warning)
+	}
+}
+
+// A finding of a server names the functions that the server has found, and each is asked for once.
+func TestFunctionsOfAServer(t *testing.T) {
+	asked := map[string]int{}
+	answer := kept{Profiles: 3, Instance: "host", Functions: &codelink.Functions{Samples: 200, Top: []codelink.Function{{Name: "scan", Share: 0.6, Low: 0.5, High: 0.7}}}}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one := answer
+		if event := r.URL.Query().Get("event"); event == "" {
+			one.Functions = nil
+		} else {
+			asked[event+" "+r.URL.Query().Get("workload")]++
+		}
+		_ = json.NewEncoder(w).Encode(one)
+	}))
+	defer web.Close()
+	server, err := remote.New("--server", web.URL, remote.Access{}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := []analysis.Finding{about(codelink.CPU, "db"), about(codelink.CPU, "db"), about(codelink.CPU, "db")}
+	found[0].Instance, found[1].Instance, found[2].Instance = "host", "host", "other"
+	Analysis{Server: web.URL}.link(t.Context(), server, 5*time.Minute, found)
+	for _, f := range found[:2] {
+		if len(f.Code.Lines) != 1 || !strings.HasPrefix(f.Code.Lines[0], "scan: 60 %") || f.Code.Profile == "" {
+			t.Errorf("%+v", f.Code)
+		}
+	}
+	if code := found[2].Code; len(code.Lines) > 0 || code.Profile != "" {
+		t.Errorf("another machine: %+v", code)
+	}
+	if asked["cpu db"] != 1 {
+		t.Errorf("%v", asked)
+	}
+}
