@@ -45,9 +45,6 @@ var (
 	trapsSignal = engine.Signal{
 		Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled in the enclave",
 	}
-	enclaveFaultsSignal = engine.Signal{
-		Name: "faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults in the workload's enclaves",
-	}
 	aexCausesSignal = engine.Signal{
 		Name: "causes", Query: perSecond("teescope_enclave_aex_total", "cause"), Unit: "1/s", Help: "asynchronous exits by cause",
 	}

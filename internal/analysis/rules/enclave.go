@@ -46,6 +46,9 @@ var (
 		Name: "stall", Query: machinePerSecond("sgx_load_back_seconds_sum"), Unit: "threads",
 		Help: "threads of all enclaves that waited for an evicted page, on average",
 	}
+	enclaveFaultsSignal = engine.Signal{
+		Name: "enclave_faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults on enclave memory",
+	}
 	residentSignal = engine.Signal{
 		Name: "resident", Query: "sum by (workload, instance) (sgx_workload_resident_bytes)", Unit: "bytes", Help: "enclave memory of the workload",
 	}

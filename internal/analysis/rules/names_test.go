@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // A rule has one name: process_churn.go declares the constant ProcessChurn = "process-churn" and the function
@@ -116,6 +118,19 @@ func TestNoOtherLiteralNamesARule(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A query that several rules use is one signal: it has one name, one unit and one description.
+func TestAQueryIsOneSignal(t *testing.T) {
+	by := make(map[string]engine.Signal)
+	for _, r := range append(All(), engine.Rule{Name: "limits", Signals: Limits().Signals}) {
+		for _, s := range r.Signals {
+			if other, known := by[s.Query]; known && other != s {
+				t.Errorf("%s: the signals %+v and %+v have the same query", r.Name, other, s)
+			}
+			by[s.Query] = s
 		}
 	}
 }

@@ -61,9 +61,6 @@ var (
 		Query: "sum by (instance, device) (rate(node_disk_read_time_seconds_total[$window]) + rate(node_disk_write_time_seconds_total[$window])) / " +
 			"(sum by (instance, device) (rate(node_disk_reads_completed_total[$window]) + rate(node_disk_writes_completed_total[$window])) > 0)",
 	}
-	loadsSignal = engine.Signal{
-		Name: "loads", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s", Help: "enclave pages loaded back",
-	}
 )
 
 // Thresholds that the configuration can replace.
@@ -81,7 +78,7 @@ func notTheTEE() engine.Rule {
 		Thresholds:  []engine.Threshold{othersWait, othersSteal, othersDisks},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal, pressureSignal,
-			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadsSignal, usersSignal,
+			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadedSignal, usersSignal,
 			ownIOSomeSignal, ownIOFullSignal, machineIOSignal, stalledSignal, latencySignal,
 			retransmitsSignal, segmentsSignal, dropsSignal, allNetCallsSignal, ownNetCallsSignal,
 		},
@@ -117,7 +114,7 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 	machine, measured := w.Value(pressureSignal)
 	own, measuredOwn := w.Value(ownPressureSignal)
 	major, _ := w.Value(majorFaultsSignal)
-	pressure, evidence := machine, []string{pressureSignal.Name, majorFaultsSignal.Name, ownPressureSignal.Name, swapSignal.Name, loadsSignal.Name}
+	pressure, evidence := machine, []string{pressureSignal.Name, majorFaultsSignal.Name, ownPressureSignal.Name, swapSignal.Name, loadedSignal.Name}
 	switch {
 	case measuredOwn && own >= w.Least(stalledMemory):
 		pressure, evidence[0], evidence[2] = own, ownPressureSignal.Name, pressureSignal.Name
@@ -138,7 +135,7 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 			"the workload waits whenever any task on the machine does"),
 		Supersedes: []string{PageFaultStorm, ContextSwitchStorm},
 	}
-	if loads, _ := w.Value(loadsSignal); loads >= epcPaging {
+	if loads, _ := w.Value(loadedSignal); loads >= epcPaging {
 		v.Confidence = analysis.Possible
 		v.Cause += fmt.Sprintf("; it also loads back %s enclave pages/s from that memory", figure(loads))
 	}

@@ -37,9 +37,6 @@ var (
 		Name: "now", Unit: "1/s", Help: "page faults in the last two and a half minutes, in which a scrape every minute leaves two samples",
 		Query: "sum by (workload, instance) (rate(teescope_page_faults_total[150s]))",
 	}
-	faultsInsideSignal = engine.Signal{
-		Name: "enclave", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults on enclave memory",
-	}
 	addedSignal = engine.Signal{
 		Name: "added", Query: perSecond("sgx_workload_pages_augmented_total"), Unit: "1/s",
 		Help: "pages added to running enclaves (EAUG)",
@@ -59,7 +56,7 @@ func pageFaultStorm() engine.Rule {
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{faultRate},
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, loadedSignal, faultsSignal, recentFaultsSignal, faultsInsideSignal,
+			teeSignal, cpuSignal, loadedSignal, faultsSignal, recentFaultsSignal, enclaveFaultsSignal,
 			addedSignal, forksSignal, majorFaultsSignal, systemSignal,
 		},
 		Judge: judgePageFaultStorm,
@@ -87,7 +84,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	}
 	// Another rule judges faults on evicted pages.
 	loaded, _ := w.Value(loadedSignal)
-	inside, _ := w.Value(faultsInsideSignal)
+	inside, _ := w.Value(enclaveFaultsSignal)
 	inside = max(min(inside, rate)-loaded, 0)
 	rate -= min(loaded, rate)
 	created, _ := w.Value(forksSignal)
@@ -121,7 +118,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s page faults/s take %s of the CPU time; most frequent: %s",
 			figure(rate), between(low, high), reasonOf(top)),
-		Evidence: []string{faultsSignal.With("reason", top), faultsSignal.Name, recentFaultsSignal.Name, faultsInsideSignal.Name, addedSignal.Name, majorFaultsSignal.Name, systemSignal.Name, cpuSignal.Name},
+		Evidence: []string{faultsSignal.With("reason", top), faultsSignal.Name, recentFaultsSignal.Name, enclaveFaultsSignal.Name, addedSignal.Name, majorFaultsSignal.Name, systemSignal.Name, cpuSignal.Name},
 		Advice:   faultAdvice(w, e, top),
 	}
 	if !e.enclave() {
