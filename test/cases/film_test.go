@@ -31,12 +31,17 @@ type track struct {
 
 // series returns all series of a scene.
 func (s *scene) series() (all []*track, times []time.Time) {
+	missing := func(t *track) bool {
+		return slices.ContainsFunc(s.Without, func(prefix string) bool { return strings.HasPrefix(t.labels["__name__"], prefix) })
+	}
 	for i, instance := range s.Machines {
 		f := &film{scene: s, instance: instance, seconds: time.Duration(s.Interval).Seconds(), series: map[string]*track{},
 			random: rand.New(rand.NewPCG(s.Seed+uint64(i), uint64(len(s.name))+uint64(s.name[0])<<8))}
 		f.make()
 		for _, id := range slices.Sorted(maps.Keys(f.series)) {
-			all = append(all, f.series[id])
+			if !missing(f.series[id]) {
+				all = append(all, f.series[id])
+			}
 		}
 		times = f.times
 	}

@@ -46,6 +46,8 @@ type scene struct {
 	Extra     map[string]float64 `yaml:"extra"` // further counters of the machine, each second
 	Gauges    map[string]float64 `yaml:"gauges"`
 	Workloads map[string]*actor  `yaml:"workloads"`
+	// Without are the beginnings of names of metrics that this machine does not have.
+	Without []string `yaml:"without"`
 	// Find has causes: for each workload, rules of which one must be found above info. Allow has further rules that may be. Limits has
 	// what may be said to limit a workload.
 	Find   map[string][]string           `yaml:"find"`
