@@ -103,7 +103,7 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 			Advice:   []string{"start workers once and keep them before you move the program into an enclave"},
 		}
 	}
-	if births < w.LeastFor(churnBirths) || !counted && e.runtime != teelabel.GramineSGX {
+	if births < w.LeastFor(churnBirths) || births*w.Window < oneStart || !counted && e.runtime != teelabel.GramineSGX {
 		return nil
 	}
 	verdict := &engine.Verdict{
