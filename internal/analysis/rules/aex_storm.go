@@ -171,8 +171,8 @@ func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
 	}
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave and take %s to %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
-			figure(traps), percent(low/cpu), percent(min(high/cpu, 1))),
+		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave and take %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
+			figure(traps), between(low/cpu, high/cpu)),
 		Evidence: []string{trapsSignal.Name, aexSignal.Name, cpuSignal.Name},
 		Advice: []string{
 			"RDTSC: use an Ice Lake or later processor, which allows it inside, or read the clock less often",

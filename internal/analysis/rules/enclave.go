@@ -208,11 +208,19 @@ func capped(low, high, bound float64) (float64, float64) {
 // middle returns the middle of a range.
 func middle(low, high float64) float64 { return (low + high) / 2 }
 
+// mostSpread is the largest ratio of the ends of a range that is printed, as for gains (render). Of a wider one the lower end is.
+const mostSpread = 3
+
 // between formats a range of shares for a sentence.
 func between(low, high float64) string {
 	least, most := figure(100*min(low, 1)), figure(100*min(high, 1))
-	if least == most {
+	switch {
+	case least == most:
 		return least + " %"
+	case low < 0.0005:
+		return "up to " + most + " %"
+	case min(high, 1) > mostSpread*low:
+		return "at least " + least + " %"
 	}
 	return least + " to " + most + " %"
 }

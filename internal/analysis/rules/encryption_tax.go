@@ -123,8 +123,8 @@ func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c ana
 	}
 	v := &engine.Verdict{
 		Confidence: c,
-		Cause: fmt.Sprintf("%s blocks/s of encrypted files are read and written, and decrypting and checking them takes %s to %s of the CPU time",
-			figure(blocks), percent(low/cpu), percent(min(1, high/cpu))),
+		Cause: fmt.Sprintf("%s blocks/s of encrypted files are read and written, and decrypting and checking them takes %s of the CPU time",
+			figure(blocks), between(low/cpu, high/cpu)),
 		Evidence: []string{signal, cpuSignal.Name},
 		Advice: []string{
 			"keep in memory what is read repeatedly: a larger cache inside, or a tmpfs mount for temporary files",

@@ -109,8 +109,8 @@ func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Ver
 	}
 	verdict := &engine.Verdict{
 		Confidence: confidence,
-		Cause: fmt.Sprintf("%s exits/s take %s to %s of the CPU time, and threads on the %s idle CPUs could make the calls without an exit",
-			figure(v[exitsSignal]), percent(low/v[cpuSignal]), percent(min(high, user)/v[cpuSignal]), figure(v[idleSignal])),
+		Cause: fmt.Sprintf("%s exits/s take %s of the CPU time, and threads on the %s idle CPUs could make the calls without an exit",
+			figure(v[exitsSignal]), between(low/v[cpuSignal], min(high, user)/v[cpuSignal]), figure(v[idleSignal])),
 		Evidence: evidence,
 		Advice: []string{
 			"set sgx.insecure__rpc_thread_num (sgx.rpc_thread_num before Gramine 1.3) to sgx.max_threads: threads outside then make the calls (insecure: not for production)",

@@ -80,3 +80,17 @@ func TestRulesAreSilentWhenNothingIsMeasured(t *testing.T) {
 		}
 	}
 }
+
+// A range of assumed costs is printed up to threefold. Of a wider one, what is sure is printed.
+func TestRangesOfCauses(t *testing.T) {
+	for _, tt := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0.1, 0.1, "10 %"}, {0.2, 0.5, "20 to 50 %"}, {0.02, 0.2, "at least 2 %"}, {0, 0.3, "up to 30 %"}, {0.5, 4, "50 to 100 %"},
+	} {
+		if got := between(tt.low, tt.high); got != tt.want {
+			t.Errorf("%v to %v: %q, want %q", tt.low, tt.high, got, tt.want)
+		}
+	}
+}
