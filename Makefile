@@ -39,6 +39,7 @@ LAYOUT_OF := \
 	internal/agent/tee/nitro/nitro.bpf.o internal/agent/tee/nitro \
 	internal/agent/userprobe/userprobe.bpf.o internal/agent/userprobe \
 	internal/agent/nested/nested.bpf.o internal/agent/nested \
+	internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/aex \
 	$(foreach package,breakpoint count crossing functions gramine interrupts window,\
 		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
@@ -283,7 +284,7 @@ bench-estimates: ## simulate ten minutes of mixed load and write how often the i
 	SAMPLING_TABLE=2048 $(GO) test -count 1 -v -run TestTableOfEstimates ./internal/agent/sampling
 
 bench-profiling: ## what sampling stacks costs: the eBPF program, the interrupt, reading (3 minutes; needs root)
-	PROFILING_COST=1 $(GO) test $(if $(SUDO),-exec '$(SUDO)') -count 1 -v -run 'TestCost$$' ./internal/agent/profiling
+	PROFILING_COST=1 $(GO) test $(if $(SUDO),-exec '$(SUDO)') -count 1 -v -run 'TestCost$$|TestCostOfAEX$$' ./internal/agent/profiling ./internal/agent/profiling/recording
 
 bench-statistics: ## simulate load without and with changes and write how often intervals hold and findings are wrong (minutes)
 	STATISTICS_TABLE=5000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat

@@ -23,7 +23,7 @@ import (
 const recordedFor = 10 * time.Second
 
 // defaultEvery is how many events there are for each sample. Calls can be frequent, and waits have very different lengths.
-var defaultEvery = map[profiling.Event]int{profiling.SystemCalls: 16, profiling.OffCPU: 1, profiling.OCalls: 16, profiling.ECalls: 16}
+var defaultEvery = map[profiling.Event]int{profiling.SystemCalls: 16, profiling.OffCPU: 1, profiling.OCalls: 16, profiling.ECalls: 16, profiling.AEX: 16}
 
 // recordedEvents are the values of --event.
 func recordedEvents() []string {
@@ -48,7 +48,8 @@ func profileRecord() *cobra.Command {
 			"and of samples without the name of a function, is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
 			"the kernel; nothing is downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +
 			"With --event syscalls it records instead which code makes system calls, with --event off-cpu which code waits and for what,\n" +
-			"and with --event ocalls or ecalls which code leaves or enters enclaves. Each event is sampled with the same probability, so\n" +
+			"with --event ocalls or ecalls which code leaves or enters enclaves, and with --event aex which code had entered an enclave that\n" +
+			"an interrupt or a page fault has left, by cause. Each event is sampled with the same probability, so\n" +
 			"shares and numbers are estimates of all of them.\n\n" +
 			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON. The command runs as the same user. The file can be read by its\n" +
 			"owner only, because it has addresses of the kernel and of processes. The exit status is that of the command.",
@@ -113,7 +114,7 @@ func profileRecord() *cobra.Command {
 	f.DurationVar(&o.For, "for", 0, "record for this `duration` (default: until the command ends, 10s without a command)")
 	f.IntVar(&o.Frequency, "frequency", 99, "take this `number` of samples per second and CPU")
 	f.StringArrayVar(&rules, "watch", nil, "record the processes that match this `rule`: "+watch.Forms+"; may be repeated")
-	f.StringVar(&event, "event", "auto", "take samples by this `event`: cycles, which needs a PMU, or cpu-clock, which also counts in enclaves; auto prefers cycles; syscalls, off-cpu, ocalls and ecalls record which code makes calls or waits")
+	f.StringVar(&event, "event", "auto", "take samples by this `event`: cycles, which needs a PMU, or cpu-clock, which also counts in enclaves; auto prefers cycles; syscalls, off-cpu, ocalls, ecalls and aex record which code makes calls, waits or is interrupted in an enclave")
 	f.IntVar(&o.Every, "every", 0, "sample one of this `number` of events, at random (default: 16, and 1 for off-cpu)")
 	f.BoolVar(&o.FramePointers, "frame-pointers", false, "find stacks by frame pointers alone, which costs less")
 	f.StringVarP(&o.Output, "output", "o", "", "`file` to write; its extension is the format, as for convert (default: profile-DATE-TIME.pb.gz)")

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 )
 
 // maxKept is the limit of stacks that are kept for waits that have not ended.
@@ -31,6 +33,8 @@ func (s *Sampler) attachEvent(e Event) (err error) {
 	case OCalls, ECalls:
 		s.functions, err = bpf.LoadUserProbe(s.object, "function_called")
 		return err
+	case AEX:
+		return s.attachExits()
 	case SystemCalls, OffCPU:
 	default:
 		return fmt.Errorf("event %q: use one of %v", e, Events())
@@ -43,8 +47,40 @@ func (s *Sampler) attachEvent(e Event) (err error) {
 	return nil
 }
 
+// attachExits attaches the programs that see the causes of AEXs. Causes that this machine does not show are left out.
+func (s *Sampler) attachExits() error {
+	var errs []error
+	attached := false
+	for _, e := range aex.Events {
+		err := aex.Seen(s.sys, e.Cause)
+		if err == nil {
+			w := bpf.Way{Program: e.Program, Mechanism: bpf.TypedTracepoint, Target: e.Tracepoint}
+			_, err = s.object.Attach(bpf.Probe{Name: e.Program, Ways: []bpf.Way{w}})
+		}
+		if err != nil {
+			errs = append(errs, err)
+			s.unseen = append(s.unseen, fmt.Sprintf("%s (%s): %s", CauseName(e.Cause), e.Tracepoint, bpf.Reason(err)))
+			continue
+		}
+		s.exits, attached = append(s.exits, e.Program), true
+	}
+	if !attached {
+		return errors.Join(errs...)
+	}
+	return nil
+}
+
+// Unseen returns the causes of AEXs that are not sampled, and why.
+func (s *Sampler) Unseen() []string { return s.unseen }
+
+// CauseName is the name of the cause of an AEX, for people.
+func CauseName(cause int) string { return strings.ReplaceAll(aex.Names[cause], "_", " ") }
+
 func (s *Sampler) detachEvent() error {
 	var errs []error
+	for _, program := range s.exits {
+		errs = append(errs, s.object.Detach(program))
+	}
 	for _, w := range tracepoints[s.event] {
 		errs = append(errs, s.object.Detach(w.Program))
 	}

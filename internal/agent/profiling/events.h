@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Stacks of events, instead of those of the clock: system calls with their time, waiting for something else than a CPU
- * and for a CPU, and calls of functions. Each event is taken with the same probability, so what is counted is a sample of
- * the events, also if they have a pattern.
+ * and for a CPU, calls of functions, and asynchronous exits of enclaves. Each event is taken with the same probability, so
+ * what is counted is a sample of the events, also if they have a pattern.
  */
 #ifndef TEESCOPE_EVENTS_H
 #define TEESCOPE_EVENTS_H
@@ -249,5 +249,33 @@ SEC("uprobe.multi") int function_called_multi(struct pt_regs *ctx)
 {
 	return at_function(ctx);
 }
+
+static __always_inline int take_exit(void *ctx, u64 tcs, u32 cause, void *stacks, void *samples)
+{
+	struct sample_key key = {};
+
+	identify(&key, (void *)bpf_get_current_task());
+	key.tcs = tcs;
+	key.cause = 1 + cause;
+	store_user(ctx, stacks, &key);
+	finish(&key, samples, 0);
+	return 0;
+}
+
+/* The user stack is that of the thread outside: the processor restores its stack and frame pointers, and the innermost
+ * address is the AEP. */
+static __always_inline void left_enclave(void *ctx, struct pt_regs___aex *regs, u32 cause)
+{
+	u64 tcs = regs->bx;
+
+	if (!chosen() || !wanted((void *)bpf_get_current_task()))
+		return;
+	if (current_generation())
+		take_exit(ctx, tcs, cause, &stacks_1, &samples_1);
+	else
+		take_exit(ctx, tcs, cause, &stacks_0, &samples_0);
+}
+
+#include "aex_programs.h"
 
 #endif

@@ -70,7 +70,8 @@ type sampleKey struct {
 	StackLost    uint8
 	Preempted    uint8
 	ForDisk      uint8
-	Unused       [6]uint8
+	Cause        uint8
+	Unused       [5]uint8
 	Thread       [16]uint8
 	Process      [16]uint8
 	_            [4]byte

@@ -10,6 +10,7 @@
  * user space reads one generation of maps while the program counts into the other.
  */
 #include "profiling.h"
+#include "aex.h"
 #include "descent.h"
 
 enum {
@@ -32,9 +33,6 @@ struct perf_context {
 	u64 after[3];
 	u64 sample_period; /* events since the last sample */
 };
-
-/* The leaf of ENCLU that resumes an enclave. */
-#define ERESUME 3
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct___image {
@@ -210,8 +208,7 @@ static __always_inline int sample(struct perf_context *ctx, void *stacks, void *
 
 	identify(&key, (void *)bpf_get_current_task());
 	key.in_kernel = !(ctx->cs & 3);
-	/* The registers that the processor shows instead of those in the enclave (interrupts.h in sgx/boundary). */
-	if (!key.in_kernel && ctx->ax == ERESUME && ctx->cx == ctx->ip && !ctx->r11)
+	if (!key.in_kernel && IS_AEX(ctx))
 		key.tcs = ctx->bx;
 	store_kernel(ctx, stacks, &key);
 	store_user(ctx, stacks, &key);

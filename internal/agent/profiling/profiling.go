@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profiling samples which code the CPUs run, and which code makes system calls, waits, or calls a function. An eBPF
+// Package profiling samples which code the CPUs run, and which code makes system calls, waits, calls a function, or enters an
+// enclave that is left asynchronously. An eBPF
 // program on a performance counter of each CPU counts the stacks of the running threads in the kernel, by thread. Programs on
 // events count the stacks of a random part of the events.
 //
@@ -43,13 +44,16 @@ const (
 	// OCalls and ECalls are the calls of functions that Functions are attached to.
 	OCalls Event = "ocalls"
 	ECalls Event = "ecalls"
+	// AEX are asynchronous exits of enclaves: page faults and interrupts. The samples have the stack of the code outside that
+	// has entered, and the cause. An interrupt that follows another one before the thread has resumed is one more.
+	AEX Event = "aex"
 )
 
 // Counter reports whether the event is one of a performance counter. Of the others, each one is an event of its own.
 func (e Event) Counter() bool { return e == "" || e == Cycles || e == Clock }
 
 // Events lists the events.
-func Events() []Event { return []Event{Cycles, Clock, SystemCalls, OffCPU, OCalls, ECalls} }
+func Events() []Event { return []Event{Cycles, Clock, SystemCalls, OffCPU, OCalls, ECalls, AEX} }
 
 // Limits of a request.
 const (
@@ -95,6 +99,7 @@ type Sample struct {
 	StackLost    bool     // there was no room for a stack
 	Enclave      uint64   // address of the control structure (TCS) of the enclave that the thread was in, or 0
 	Call         int      // number of the system call of SystemCalls, or CompatCall; -1 for none
+	Cause        int      // of AEX: its index in aex.Names; -1 for none
 	Preempted    bool     // of OffCPU: the thread could have run
 	ForDisk      bool     // of OffCPU: the thread waited for a block device
 	Samples      uint64   // number of samples
@@ -125,6 +130,8 @@ type Sampler struct {
 	every      int
 	kept       map[stackKey][]uint64 // of OffCPU: a wait may end long after its stack was drained
 	functions  *bpf.UserProbe        // of OCalls and ECalls
+	exits      []string              // the attached programs of AEX
+	unseen     []string
 	stacks     [maxGenerations]*bpf.Drain[stackKey, stack]
 	samples    [maxGenerations]*bpf.Drain[sampleKey, sampleCount]
 }
@@ -314,7 +321,7 @@ func (s *Sampler) Drain(f func(*Sample)) error {
 			Process: Process{PID: int(key.TGID), Start: time.Duration(key.Start), Image: key.Image}, TID: int(key.TID),
 			Thread: comm(key.Thread), Name: comm(key.Process),
 			InKernel: key.InKernel != 0, KernelThread: key.Kthread != 0, Descendant: key.Descendant != 0, StackLost: key.StackLost != 0,
-			Enclave: key.Tcs, Call: int(key.Call) - 1, Preempted: key.Preempted != 0, ForDisk: key.ForDisk != 0,
+			Enclave: key.Tcs, Call: int(key.Call) - 1, Cause: int(key.Cause) - 1, Preempted: key.Preempted != 0, ForDisk: key.ForDisk != 0,
 			Samples: value.Samples, Events: value.Events,
 		}
 		if key.UserFrames > 0 {

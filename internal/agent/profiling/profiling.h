@@ -52,7 +52,8 @@ struct sample_key {
 	u8 stack_lost; /* there was no room for one of the stacks */
 	u8 preempted;  /* the thread could have run and did not get a CPU */
 	u8 for_disk;   /* the thread waits for a block device */
-	u8 unused[6];
+	u8 cause;      /* 1 + enum cause of an AEX, or 0 */
+	u8 unused[5];
 	u8 thread[COMM];
 	u8 process[COMM]; /* name of its first thread */
 };

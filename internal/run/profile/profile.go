@@ -57,7 +57,7 @@ func NameOf(s string) string {
 // KernelLibrary reports whether a library is the kernel or a module of it, in the notation of perf.
 func KernelLibrary(library string) bool {
 	switch library {
-	case "[vdso]", "[vdso32]", "[vdsox32]", "[vsyscall]", "[heap]", "[stack]", "[anon]", "[unknown]", "[uprobes]", "[sigpage]", "[vectors]", EnclaveLibrary:
+	case "[vdso]", "[vdso32]", "[vdsox32]", "[vsyscall]", "[heap]", "[stack]", "[anon]", "[unknown]", "[uprobes]", "[sigpage]", "[vectors]", EnclaveLibrary, ExitLibrary:
 		return false
 	}
 	return strings.HasPrefix(library, "bpf_prog_") || strings.HasPrefix(library, "[") && strings.HasSuffix(library, "]") || strings.HasSuffix(library, "/vmlinux") || library == "vmlinux" ||
@@ -75,13 +75,16 @@ const (
 	Workload = "workload" // container, systemd unit or program, as the agent names it
 	Enclave  = "enclave"  // "inside" if the sample was taken in an enclave, by a profiler that can see this
 	TCS      = "tcs"      // address of the control structure of the thread in its enclave
-	Reason   = "reason"   // why a thread that was off CPU waited
+	// EnclaveBase is the first address of the enclave.
+	EnclaveBase = "enclave_base"
+	Reason      = "reason" // why a thread that was off CPU waited
 )
 
 // Libraries that are not files, of frames that stand for what is not a function.
 const (
 	EnclaveLibrary = "[enclave]"      // code in an enclave, whose functions are not visible
 	CallLibrary    = "[system calls]" // a system call
+	ExitLibrary    = "[AEX]"          // the cause of an asynchronous exit of an enclave
 )
 
 // A Label describes where samples are from.

@@ -27,7 +27,7 @@ func valuesOf(e profiling.Event) []*pprof.ValueType {
 		return []*pprof.ValueType{{Type: "calls", Unit: "count"}, {Type: "wall", Unit: "nanoseconds"}}
 	case profiling.OffCPU:
 		return []*pprof.ValueType{{Type: "off-cpu", Unit: "nanoseconds"}}
-	case profiling.OCalls, profiling.ECalls:
+	case profiling.OCalls, profiling.ECalls, profiling.AEX:
 		return []*pprof.ValueType{{Type: string(e), Unit: "count"}}
 	}
 	return []*pprof.ValueType{{Type: "cpu", Unit: "nanoseconds"}}
@@ -40,33 +40,30 @@ func (b *builder) values(s *sample) []int64 {
 	switch b.event {
 	case profiling.SystemCalls:
 		return []int64{samples, samples * b.weight, events * b.weight}
-	case profiling.OCalls, profiling.ECalls:
+	case profiling.OCalls, profiling.ECalls, profiling.AEX:
 		return []int64{samples, samples * b.weight}
 	}
 	return []int64{samples, events * b.weight}
 }
 
-// standsFor returns what a sample has instead of an innermost function, and "" if it has one.
-func (s *sample) standsFor() (library, function string) {
+// standIns are frames, the innermost first, for what a sample has no function of.
+func (s *sample) standIns() (all [][2]string) {
+	if s.cause >= 0 {
+		all = append(all, [2]string{profile.ExitLibrary, profiling.CauseName(s.cause)})
+	}
 	switch {
 	case s.enclave != 0:
-		return profile.EnclaveLibrary, inEnclave
+		all = append(all, [2]string{profile.EnclaveLibrary, inEnclave})
 	case s.call == profiling.CompatCall:
-		return profile.CallLibrary, "32-bit"
+		all = append(all, [2]string{profile.CallLibrary, "32-bit"})
 	case s.call >= 0:
-		return profile.CallLibrary, cmp.Or(syscalls.Name(s.call), "unknown")
+		all = append(all, [2]string{profile.CallLibrary, cmp.Or(syscalls.Name(s.call), "unknown")})
 	}
-	return "", ""
-}
-
-func (s *sample) stands() bool {
-	_, function := s.standsFor()
-	return function != ""
+	return all
 }
 
 // standIn returns the location of a frame that is not a function.
-func (b *builder) standIn(library, function string) *pprof.Location {
-	key := [2]string{library, function}
+func (b *builder) standIn(key [2]string) *pprof.Location {
 	if b.standIns == nil {
 		b.standIns = map[[2]string]*pprof.Location{}
 	}
@@ -74,8 +71,8 @@ func (b *builder) standIn(library, function string) *pprof.Location {
 		return l
 	}
 	l := &pprof.Location{
-		ID: uint64(len(b.out.Location) + 1), Mapping: b.mapping(symbol.Location{Mapping: &symbol.Mapping{Path: library}, Process: &symbol.Process{}}, &symbol.Name{}),
-		Line: []pprof.Line{{Function: b.function(&symbol.Name{Function: function})}},
+		ID: uint64(len(b.out.Location) + 1), Mapping: b.mapping(symbol.Location{Mapping: &symbol.Mapping{Path: key[0]}, Process: &symbol.Process{}}, &symbol.Name{}),
+		Line: []pprof.Line{{Function: b.function(&symbol.Name{Function: key[1]})}},
 	}
 	b.out.Location = append(b.out.Location, l)
 	b.standIns[key] = l

@@ -5,8 +5,10 @@ package recording
 import (
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -148,6 +150,60 @@ func TestSamplesInAnEnclaveAreMarked(t *testing.T) {
 		t.Errorf("samples by mark %v", in)
 	}
 	t.Log(in)
+}
+
+// TestAsynchronousExitsLeadToWhatEntered takes each AEX. The program knows how many page faults hit its enclave, and has as many that
+// do not.
+func TestAsynchronousExitsLeadToWhatEntered(t *testing.T) {
+	const rounds, cause = 2000, "page fault"
+	got := events(t, "e2eaex", profiling.Options{Event: profiling.AEX}, fmt.Sprint("faults ", rounds))
+	if n := sum(got.profile, 1, cause, "[in enclave]", "touch", "touches", "main"); n != rounds {
+		t.Errorf("%d page faults lead to the function that entered the enclave, want %d", n, rounds)
+	}
+	if n := sum(got.profile, 1, cause); n != rounds {
+		t.Errorf("%d page faults hit the enclave, want %d", n, rounds)
+	}
+	for _, s := range got.profile.Sample {
+		if s.Label["enclave"] == nil || s.Label["tcs"][0] != "0x7ffabc000" || sum(&profile.Profile{Sample: []*profile.Sample{s}}, 0, "", "[in enclave]") == 0 {
+			t.Errorf("a sample of %v is of an AEX", s.Label)
+		}
+	}
+	if got.profile.SampleType[1].Type != "aex" || got.figures.Unresolved+got.figures.Lost+got.figures.Dropped > 0 {
+		t.Errorf("values %v, figures %+v", got.profile.SampleType[1], got.figures)
+	}
+	t.Log(got.figures.notes())
+}
+
+// TestCostOfAEX writes what taking AEXs costs. It judges nothing, because times of a shared machine differ. The cost is that of one page
+// fault in an enclave and one outside.
+func TestCostOfAEX(t *testing.T) {
+	if os.Getenv("PROFILING_COST") == "" {
+		t.Skip("make bench-profiling measures the cost")
+	}
+	const rounds, pairs = 20000, 30
+	program := compileOf(t, "events.c", "e2eaexcost", "-pthread")
+	cost := func() float64 {
+		s := begin(t, program)
+		defer s.ends()
+		if _, err := io.WriteString(s.in, fmt.Sprintln("faults", rounds)); err != nil {
+			t.Fatal(err)
+		}
+		s.finish(t)
+		return float64(s.cpu) / rounds
+	}
+	for _, every := range []int{1, 16, profiling.MaxEvery} {
+		var costs []float64
+		for range pairs {
+			off := cost()
+			r := startOf(t, profiling.Options{Event: profiling.AEX, Every: every}, "comm=e2eaexcost")
+			costs = append(costs, cost()-off)
+			if err := r.sampler.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.Sort(costs)
+		t.Logf("one of %d AEXs: %.0f ns for each (%.0f to %.0f, n=%d)", every, costs[pairs/2], costs[pairs/4], costs[3*pairs/4], pairs)
+	}
 }
 
 // do has the program do what a line says. It reads the samples meanwhile and at the end, which sets the tables of the program.

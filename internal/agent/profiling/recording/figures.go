@@ -35,7 +35,7 @@ func (r *Recording) figures(names []symbol.Name, about About) Figures {
 		s := &r.samples[i]
 		f.Samples += s.samples
 		switch {
-		case s.stands():
+		case len(s.standIns()) > 0:
 		case len(s.stack) == 0:
 			f.Unresolved += s.samples
 			f.Reasons["the sample has no stack"] += s.samples
@@ -155,6 +155,11 @@ func (f Figures) notes() []string {
 		notes = append(notes, "system calls that have not returned are missing, such as one that waits at the end of the recording")
 	case profiling.OffCPU:
 		notes = append(notes, "waits that have not ended, and those that began before the recording, are missing; the reasons come from functions of the kernel on the stack")
+	case profiling.AEX:
+		notes = append(notes, "an interrupt that follows another one before the thread has resumed counts too, and exceptions in an enclave have no tracepoint")
+		for _, u := range f.about.Unseen {
+			notes = append(notes, "not sampled: "+u)
+		}
 	case profiling.Cycles:
 		notes = append(notes, "cycles do not count inside enclaves, except with the debug attribute: --event cpu-clock does")
 	}

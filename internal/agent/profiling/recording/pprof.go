@@ -30,6 +30,7 @@ type About struct {
 	Began     time.Time
 	Lasted    time.Duration
 	Tallies   profiling.Tallies
+	Unseen    []string // causes of AEXs that are not sampled, and why
 }
 
 // mappingKey is what makes two mappings one in a profile.
@@ -128,8 +129,8 @@ func (b *builder) mapping(l symbol.Location, n *symbol.Name) *pprof.Mapping {
 
 func (b *builder) sample(s *sample, names []symbol.Name) {
 	out := &pprof.Sample{Value: b.values(s), Label: map[string][]string{}}
-	if library, function := s.standsFor(); function != "" {
-		out.Location = append(out.Location, b.standIn(library, function))
+	for _, key := range s.standIns() {
+		out.Location = append(out.Location, b.standIn(key))
 	}
 	stack := s.stack
 	if b.event == profiling.OffCPU {
@@ -147,6 +148,9 @@ func (b *builder) sample(s *sample, names []symbol.Name) {
 	}
 	if s.enclave != 0 {
 		labels[profile.Enclave], labels[profile.TCS] = "inside", "0x"+strconv.FormatUint(s.enclave, 16)
+	}
+	if s.base != 0 {
+		labels[profile.EnclaveBase] = "0x" + strconv.FormatUint(s.base, 16)
 	}
 	if b.event == profiling.OffCPU {
 		labels[profile.Reason] = s.reason(names)

@@ -57,7 +57,9 @@ type sample struct {
 // kind is what a sample is of, besides its stacks.
 type kind struct {
 	enclave   uint64 // TCS
+	base      uint64 // first address of the enclave, or 0
 	call      int    // number of a system call, or -1
+	cause     int    // of an AEX, or -1
 	preempted bool
 	forDisk   bool
 }
@@ -149,12 +151,17 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.Start))
 	r.key = binary.LittleEndian.AppendUint64(r.key, s.Image)
 	r.key = append(r.key, byte(len(s.Kernel)), byte(len(s.Thread)))
-	of := kind{s.Enclave, s.Call, s.Preempted, s.ForDisk}
+	base := uint64(0)
+	if s.Enclave != 0 {
+		base = r.Table.Enclave(p, s.Enclave)
+	}
+	of := kind{s.Enclave, base, s.Call, s.Cause, s.Preempted, s.ForDisk}
 	for _, is := range []bool{s.StackLost, left, of.preempted, of.forDisk} {
 		r.key = append(r.key, map[bool]byte{true: 1}[is])
 	}
-	r.key = binary.LittleEndian.AppendUint64(r.key, of.enclave)
+	r.key = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(r.key, of.enclave), of.base)
 	r.key = binary.LittleEndian.AppendUint32(r.key, uint32(int32(of.call)))
+	r.key = append(r.key, byte(of.cause))
 	r.key = append(append(r.key, s.Thread...), s.Name...)
 	r.key = append(r.key, 0)
 	for _, at := range stack {

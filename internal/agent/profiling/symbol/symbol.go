@@ -140,6 +140,7 @@ type Process struct {
 	Workload string // empty if the process ended before its control group was read
 	Watched  bool   // whether a rule of Options.Watch matches it
 	mappings []*Mapping
+	enclaves []span
 	looks    int       // how often the mappings were read
 	reason   string    // why there are none
 	missed   bool      // an address was in none of them since Tick
@@ -163,7 +164,7 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 	switch {
 	case s.KernelThread:
 		p.Workload = workload.KernelThreads.Name
-	case p.reason == "" && t.runs(s.Process) && !t.named(s):
+	case p.reason == "" && t.runs(s.Process) && !named(t.host, s):
 		// It executes another program by now, or has renamed itself. The next samples will tell.
 		delete(t.processes, s.Process)
 		p.reason = Gone
@@ -183,8 +184,8 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 }
 
 // named reports whether a process has the name that it had when the sample was taken.
-func (t *Table) named(s *profiling.Sample) bool {
-	name, err := t.host.Of(uint32(s.PID)).Comm()
+func named(h host.Processes, s *profiling.Sample) bool {
+	name, err := h.Of(uint32(s.PID)).Comm()
 	return err == nil && name == s.Name
 }
 
@@ -208,14 +209,16 @@ func (t *Table) Tick() {
 func (t *Table) look(p *Process) {
 	began := time.Now()
 	defer func() { p.again = time.Now().Add(pauseFactor * time.Since(began)) }()
-	all, err := reader.Of(t.Reads, p.PID, func() (all []*Mapping, err error) {
+	read, err := reader.Of(t.Reads, p.PID, func() (r mapped, err error) {
 		err = t.host.Of(uint32(p.PID)).Mappings(func(m hostfs.Mapping) {
+			r.enclaves = addEnclave(r.enclaves, m)
 			if m.Executable {
-				all = append(all, &Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: string(m.Path), kind: kindOf(m), id: m.File})
+				r.code = append(r.code, &Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: string(m.Path), kind: kindOf(m), id: m.File})
 			}
 		})
-		return all, err
+		return r, err
 	})
+	all := read.code
 	switch {
 	case reader.Unanswered(err):
 		if len(p.mappings) == 0 {
@@ -239,7 +242,7 @@ func (t *Table) look(p *Process) {
 		return
 	}
 	t.mapped += len(all) - len(p.mappings)
-	p.mappings, p.reason = all, ""
+	p.mappings, p.enclaves, p.reason = all, read.enclaves, ""
 	p.looks++
 }
 
@@ -269,17 +272,26 @@ func (p *Process) findName(address uint64) *Mapping {
 // Mapping returns the mapping of a user address, or nil. It opens the mapped file, which may be gone later.
 func (t *Table) Mapping(p *Process, address uint64) *Mapping {
 	m := p.findName(address)
-	if m == nil && !p.missed && (p.reason == "" || p.reason == Silent) && time.Now().After(p.again) {
-		p.missed = true
-		if t.runs(p.Process) {
-			t.look(p)
-			m = p.findName(address)
-		}
+	if m == nil && t.lookAgain(p) {
+		m = p.findName(address)
 	}
 	if m != nil {
 		t.find(p, m)
 	}
 	return m
+}
+
+// lookAgain reads the mappings of a process again, if they may have changed since and it is time to.
+func (t *Table) lookAgain(p *Process) bool {
+	if p.missed || p.reason != "" && p.reason != Silent || time.Now().Before(p.again) {
+		return false
+	}
+	p.missed = true
+	if !t.runs(p.Process) {
+		return false
+	}
+	t.look(p)
+	return true
 }
 
 // find opens the file of a mapping, once.

@@ -138,7 +138,7 @@ func open(o Options) (*run, error) {
 		r.calls = calls.New(calls.Options{Host: host.New("/proc", cgroups, reads), Sampler: sampler, Out: o.Event == profiling.OCalls})
 	}
 	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0, Unwanted: r.unwanted, Wanted: r.wanted})
-	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Unwound: sampler.Unwinds(), Began: time.Now()}
+	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Unwound: sampler.Unwinds(), Began: time.Now(), Unseen: sampler.Unseen()}
 	event, why := sampler.Event()
 	r.about.Event = event
 	line := fmt.Sprintf("taking samples by %s at %d Hz", event, o.Frequency)
@@ -293,6 +293,8 @@ func (r *run) nothing() error {
 	t := r.sampler.Tallies()
 	what := "the machine was idle"
 	switch {
+	case r.about.Event == profiling.AEX:
+		what = "no recorded process was interrupted in an enclave: check the rules of --watch, record for longer, or sample more of them with a smaller --every"
 	case r.calls != nil && r.calls.Functions() == 0:
 		what = "no process has a runtime of enclaves whose functions are known: \"teescope check\" lists what it needs"
 	case !r.about.Event.Counter():

@@ -8,6 +8,7 @@
 //	lock N		N times: waits in locks() for a mutex that another thread holds for 4 ms
 //	signals N	N times: a signal whose handler calls getuid in one(), from raises()
 //	exits N		N times: a process ends that has the ID of the one before
+//	faults N	N page faults in touch() and N in touches(), with the registers of an enclave in touch()
 //	inside N	N ms of CPU time in inside(), and as much in outside()
 //
 // Each is answered by a line.
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -144,6 +146,34 @@ asm("	.type inside, @function\n"
     "	ret\n"
     "	.size inside, .-inside\n");
 
+void touch(char *page);
+asm("	.type touch, @function\n"
+    "	.globl touch\n"
+    "touch:	push %rbp\n"
+    "	mov %rsp, %rbp\n"
+    "	push %rbx\n"
+    "	mov $0x7ffabc000, %rbx\n"
+    "	xor %r11d, %r11d\n"
+    "	mov $3, %eax\n"
+    "	lea 1f(%rip), %rcx\n"
+    "1:	movb $1, (%rdi)\n"
+    "	pop %rbx\n"
+    "	pop %rbp\n"
+    "	ret\n"
+    "	.size touch, .-touch\n");
+
+NOINLINE static void touches(void)
+{
+	static char *page;
+
+	if (!page)
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(page, 4096, MADV_DONTNEED);
+	touch(page);
+	madvise(page, 4096, MADV_DONTNEED);
+	*(volatile char *)page = 1;
+}
+
 static volatile int ended;
 
 static void leave(int number, siginfo_t *info, void *context)
@@ -209,6 +239,8 @@ int main(void)
 				raises();
 			} else if (!strcmp(what, "waits")) {
 				naps();
+			} else if (!strcmp(what, "faults")) {
+				touches();
 			} else if (!strcmp(what, "exits")) {
 				exits();
 			} else if (!strcmp(what, "pipe")) {

@@ -5,6 +5,7 @@
 #define TEESCOPE_BOUNDARY_H
 
 #include "layout.h"
+#include "aex.h"
 
 /* Fields of a probe's cookie: file 16 bits, whether its calls may be timed 1, whether they are ECALLs 1, whether each is a
  * crossing 1, whether its pairs are counted 1, role 4, cost 8, site 32. */
@@ -232,17 +233,6 @@ struct table_key {
 	u32 zero;
 };
 
-/* Why threads leave enclaves asynchronously (AEX). */
-enum cause {
-	CAUSE_OTHER, /* other interrupts, and exceptions that no tracepoint shows */
-	CAUSE_PAGE_FAULT,
-	CAUSE_TIMER,
-	CAUSE_RESCHEDULE, /* another CPU wakes up a thread here */
-	CAUSE_DEVICE,
-	CAUSES,
-	CAUSE_PLACES = 8, /* a power of two, so that every verifier sees that an index is inside */
-};
-
 /* Interrupts and page faults that have arrived in the enclaves of a process. */
 struct interrupted {
 	u64 n[CAUSES];
@@ -273,10 +263,7 @@ struct crossings {
 	u32 left; /* it runs another program without breakpoints */
 };
 
-enum {
-	EENTER = 2, /* in RAX at ENCLU */
-	ERESUME = 3,
-};
+enum { EENTER = 2 }; /* in RAX at ENCLU */
 
 struct layout {
 	u32 offsets[COUNTERS]; /* from the GS base */
@@ -307,10 +294,6 @@ struct thread {
 
 struct pt_regs___args {
 	unsigned long ax, dx, si, di, sp, ip;
-};
-
-struct pt_regs___aex {
-	unsigned long ax, cx, ip, r11;
 };
 
 struct inode;
@@ -372,7 +355,7 @@ GO_TYPE(gramine, struct thread, liveThread);
 GO_VALUES(gramine, enum gramine_counter, );
 GO_TYPE(breakpoint, struct crossings, counts);
 GO_TYPE(interrupts, struct interrupted, counts);
-GO_VALUES(count, enum cause, );
+GO_VALUES(aex, enum cause, );
 GO_VALUES(breakpoint, enum doors, );
 
 #endif

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/*
- * Why threads leave enclaves asynchronously (AEX). The tracepoints of page faults and interrupts run in the thread that was
- * interrupted. If it was in an enclave, the processor has replaced its registers before it entered the kernel (Intel SDM
- * volume 3D, "Asynchronous Enclave Exit"): RAX is ERESUME, RCX and RIP are the address of the AEP, and R11 is 0. A thread
- * that returns from a system call has RCX = RIP too, but R11 is then its flags, which are never 0.
- *
- * So each event reads three registers and is finished, unless it has hit an enclave.
- */
+/* Counts why threads leave enclaves asynchronously (AEX), by process. */
 #ifndef TEESCOPE_INTERRUPTS_H
 #define TEESCOPE_INTERRUPTS_H
 
@@ -28,25 +21,6 @@ struct {
 	__type(key, struct thread_key);
 	__type(value, struct left);
 } left SEC(".maps");
-
-/* The registers that the current interrupt has saved, on each CPU (arch/x86/kernel/irq.c). Weak, because kernels without
- * CONFIG_KALLSYMS_ALL hide the address, and others hide it from an agent without CAP_SYSLOG. */
-extern void __irq_regs __ksym __weak;
-extern void __per_cpu_offset __ksym __weak;
-
-/* Reports whether an interrupt has not interrupted the kernel. Otherwise the thread had left its enclave before. Only the
- * handlers of the timer and of devices set the variable. */
-static __always_inline bool from_user(struct pt_regs *regs)
-{
-	unsigned long cpu = bpf_get_smp_processor_id(), offset = 0, now = 0;
-
-	if (!&__irq_regs || !&__per_cpu_offset)
-		return true;
-	bpf_probe_read_kernel(&offset, sizeof(offset),
-			      (void *)&__per_cpu_offset + cpu * sizeof(offset));
-	bpf_probe_read_kernel(&now, sizeof(now), (void *)&__irq_regs + offset);
-	return now == (unsigned long)regs;
-}
 
 /* Returns the interval in which ENCLUs with breakpoints in a process are counted now, or 0. */
 static __always_inline u64 counts_at(u32 door, void *map, u32 tgid)
@@ -124,11 +98,6 @@ static __noinline void hit(u32 cause)
 	leave_by(cause, tgid);
 }
 
-static __always_inline bool in_enclave(struct pt_regs___aex *regs)
-{
-	return regs->ax == ERESUME && regs->cx == regs->ip && !regs->r11;
-}
-
 /* A breakpoint at EENTER. A thread that enters although it has not resumed handles the cause in the enclave. */
 static __always_inline void enter(struct crossings *n, struct left *l)
 {
@@ -156,52 +125,11 @@ static __always_inline void resume(struct crossings *n, struct left *l)
 	__sync_fetch_and_add(&n->causes[by & (CAUSE_PLACES - 1)], 1);
 }
 
-SEC("tp_btf/page_fault_user")
-int BPF_PROG(aex_page_fault, unsigned long address, struct pt_regs___aex *regs, unsigned long code)
+static __always_inline void left_enclave(void *ctx, struct pt_regs___aex *regs, u32 cause)
 {
-	if (in_enclave(regs))
-		hit(CAUSE_PAGE_FAULT);
-	return 0;
+	hit(cause);
 }
 
-/* An interrupt. told is set if its handler records what it has interrupted. */
-static __always_inline int interrupt(u32 cause, bool told)
-{
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-
-	if (in_enclave((void *)regs) && (!told || from_user(regs)))
-		hit(cause);
-	return 0;
-}
-
-SEC("tp_btf/local_timer_entry") int aex_timer(void *ctx)
-{
-	return interrupt(CAUSE_TIMER, true);
-}
-
-SEC("tp_btf/irq_handler_entry") int aex_device(void *ctx)
-{
-	return interrupt(CAUSE_DEVICE, true);
-}
-
-SEC("tp_btf/reschedule_entry") int aex_reschedule(void *ctx)
-{
-	return interrupt(CAUSE_RESCHEDULE, false);
-}
-
-SEC("tp_btf/call_function_entry") int aex_function(void *ctx)
-{
-	return interrupt(CAUSE_OTHER, false);
-}
-
-SEC("tp_btf/call_function_single_entry") int aex_function_single(void *ctx)
-{
-	return interrupt(CAUSE_OTHER, false);
-}
-
-SEC("tp_btf/irq_work_entry") int aex_work(void *ctx)
-{
-	return interrupt(CAUSE_OTHER, false);
-}
+#include "aex_programs.h"
 
 #endif

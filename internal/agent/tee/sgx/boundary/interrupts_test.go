@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
@@ -111,7 +111,7 @@ func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
 // got its ID. Then nothing counts for it, until the entry is the program's again.
 func hitsOfAnother(t *testing.T, b *Backend, p *target) {
 	t.Helper()
-	const start = len(count.CauseNames) // the word behind the counts
+	const start = len(aex.Names) // the word behind the counts
 	m, tgid := b.object.Map("interrupted"), uint32(p.Process.Pid)
 	for _, tt := range []struct{ later, counted uint64 }{{1, 0}, {^uint64(0), 500}} {
 		var entry [start + 1]uint64

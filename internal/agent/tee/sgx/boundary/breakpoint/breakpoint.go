@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
@@ -33,7 +34,7 @@ type Options struct {
 	// Elsewhere reports whether the entries of a process are counted by something else.
 	Elsewhere func(*process.Process) bool
 	// Known are the causes of AEXs that the kernel side distinguishes. None means that causes are not counted.
-	Known count.Causes[bool]
+	Known aex.Causes[bool]
 	Log   *slog.Logger
 }
 
@@ -360,12 +361,12 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 		return
 	}
 	count.AddSince(owner, since, float64(grown.Resumes)*weight, b.Families.Transitions, "aex", source)
-	if b.Known == (count.Causes[bool]{}) {
+	if b.Known == (aex.Causes[bool]{}) {
 		return
 	}
 	known := b.Known
-	known[count.Other] = true // what no tracepoint has shown is here
-	var causes count.Causes[float64]
+	known[aex.Other] = true // what no tracepoint has shown is here
+	var causes aex.Causes[float64]
 	for cause := range causes {
 		causes[cause] = float64(grown.Causes[cause]) * weight
 	}
@@ -382,8 +383,8 @@ func (b *Breakpoints) addVariances(weight float64) {
 		return
 	}
 	known := b.Known
-	known[count.Other] = true
-	b.spreads.endCycle(b.Processes.Now(), weight, func(w *count.Workload, variance count.Causes[float64]) {
+	known[aex.Other] = true
+	b.spreads.endCycle(b.Processes.Now(), weight, func(w *count.Workload, variance aex.Causes[float64]) {
 		b.Families.Spread(w, variance, known, b.file.Source(b.source))
 	})
 }

@@ -5,6 +5,7 @@ package breakpoint
 import (
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 )
 
@@ -34,12 +35,12 @@ func cutOff(weight float64) float64 {
 
 // spread is how the sampled AEXs of a workload differ between neighbouring windows, by cause.
 type spread struct {
-	before, now count.Causes[float64] // estimates for the last cycle and for this one
-	begun       bool                  // there was a last cycle
+	before, now aex.Causes[float64] // estimates for the last cycle and for this one
+	begun       bool                // there was a last cycle
 
 	// Sums that decay, of windows: their number, those that contained AEXs, and the squares of how many they contained.
 	windows       float64
-	hit, clusters count.Causes[float64]
+	hit, clusters aex.Causes[float64]
 	counts        bool // the workload has breakpoints in this cycle
 }
 
@@ -48,7 +49,7 @@ type spread struct {
 // neighbours is the variance of one. With another load it is more.
 //
 // Their product is the square of the mean, as far as that is not by chance.
-func (s *spread) endCycle(weight float64, passed time.Duration) (variance count.Causes[float64]) {
+func (s *spread) endCycle(weight float64, passed time.Duration) (variance aex.Causes[float64]) {
 	rare := rareAEXs * weight * weight * min(1, passed.Seconds()/rareOver.Seconds())
 	keeps := 1 - min(1, passed.Seconds()/clusterOver.Seconds())
 	s.windows = s.windows*keeps + 1
@@ -59,7 +60,7 @@ func (s *spread) endCycle(weight float64, passed time.Duration) (variance count.
 			variance[cause] += few*difference*difference/2 + cutOff(weight)*s.now[cause]*s.before[cause]
 		}
 	}
-	s.before, s.now, s.begun, s.counts = s.now, count.Causes[float64]{}, true, false
+	s.before, s.now, s.begun, s.counts = s.now, aex.Causes[float64]{}, true, false
 	return variance
 }
 
@@ -84,7 +85,7 @@ type spreads struct {
 }
 
 // add adds estimates to this cycle.
-func (s *spreads) add(w *count.Workload, n count.Causes[float64]) {
+func (s *spreads) add(w *count.Workload, n aex.Causes[float64]) {
 	if s.of == nil {
 		s.of = map[*count.Workload]*spread{}
 	}
@@ -100,7 +101,7 @@ func (s *spreads) add(w *count.Workload, n count.Causes[float64]) {
 }
 
 // endCycle ends a cycle of all workloads, and forgets those without breakpoints.
-func (s *spreads) endCycle(now time.Time, weight float64, add func(*count.Workload, count.Causes[float64])) {
+func (s *spreads) endCycle(now time.Time, weight float64, add func(*count.Workload, aex.Causes[float64])) {
 	passed := now.Sub(s.lastEnd)
 	s.lastEnd = now
 	for w, one := range s.of {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 )
 
@@ -87,9 +88,9 @@ func TestTheIntervalOfAEXsHolds(t *testing.T) {
 					begin, _ := slices.BinarySearch(at, from)
 					end, _ := slices.BinarySearch(at, until)
 					weight := (tt.cycle + window) / window
-					one.now[count.Timer] = float64(end-begin) * weight
-					estimate += one.now[count.Timer]
-					variance += one.endCycle(weight, time.Duration(tt.cycle*float64(time.Second)))[count.Timer]
+					one.now[aex.Timer] = float64(end-begin) * weight
+					estimate += one.now[aex.Timer]
+					variance += one.endCycle(weight, time.Duration(tt.cycle*float64(time.Second)))[aex.Timer]
 				}
 				if minute < first {
 					continue
@@ -114,16 +115,16 @@ func TestSpreadsOfWorkloadsEnd(t *testing.T) {
 	var s spreads
 	w, other := &count.Workload{}, &count.Workload{}
 	now := time.Unix(100, 0)
-	s.add(w, count.Causes[float64]{count.Timer: 20})
-	s.add(w, count.Causes[float64]{count.Timer: 20}) // another process of it
-	s.add(other, count.Causes[float64]{})
-	none := func(*count.Workload, count.Causes[float64]) {}
+	s.add(w, aex.Causes[float64]{aex.Timer: 20})
+	s.add(w, aex.Causes[float64]{aex.Timer: 20}) // another process of it
+	s.add(other, aex.Causes[float64]{})
+	none := func(*count.Workload, aex.Causes[float64]) {}
 	s.endCycle(now, 10, none)
-	s.add(w, count.Causes[float64]{count.Timer: 60})
-	got := map[*count.Workload]count.Causes[float64]{}
-	s.endCycle(now.Add(6*time.Second), 10, func(w *count.Workload, v count.Causes[float64]) { got[w] = v })
+	s.add(w, aex.Causes[float64]{aex.Timer: 60})
+	got := map[*count.Workload]aex.Causes[float64]{}
+	s.endCycle(now.Add(6*time.Second), 10, func(w *count.Workload, v aex.Causes[float64]) { got[w] = v })
 	want := few*20*20/2 + cutOff(10)*40*60 + 2*10*10/10
-	if len(got) != 1 || math.Abs(got[w][count.Timer]-want) > 1e-9 || got[w][count.Device] != 20 || len(s.of) != 1 {
+	if len(got) != 1 || math.Abs(got[w][aex.Timer]-want) > 1e-9 || got[w][aex.Device] != 20 || len(s.of) != 1 {
 		t.Errorf("variances %v of %d workloads, want %v for the timer and 20 for devices", got, len(s.of), want)
 	}
 }

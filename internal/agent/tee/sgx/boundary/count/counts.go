@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
@@ -83,24 +84,9 @@ func (f *Families) Cross(w *Workload, attached time.Time, n float64, source stri
 	AddSince(w, attached, n, f.Transitions, "eexit", source)
 }
 
-// The causes of an AEX, as indices of Causes.
-const (
-	Other      = causeOther
-	PageFault  = causePageFault
-	Timer      = causeTimer
-	Reschedule = causeReschedule
-	Device     = causeDevice
-)
-
-// Causes has a value for each cause of an AEX.
-type Causes[T any] [causes]T
-
-// CauseNames are the values of the label cause.
-var CauseNames = Causes[string]{Other: "other", PageFault: "page_fault", Timer: "timer", Reschedule: "reschedule", Device: "device"}
-
 // Leave adds AEXs by cause. Causes that are not known are omitted.
-func (f *Families) Leave(w *Workload, n Causes[float64], known Causes[bool], source string) {
-	for cause, name := range CauseNames {
+func (f *Families) Leave(w *Workload, n aex.Causes[float64], known aex.Causes[bool], source string) {
+	for cause, name := range aex.Names {
 		if known[cause] {
 			Add(w, n[cause], f.AEX, name, source)
 		}
@@ -108,8 +94,8 @@ func (f *Families) Leave(w *Workload, n Causes[float64], known Causes[bool], sou
 }
 
 // Spread adds the variance of sampled AEXs by cause.
-func (f *Families) Spread(w *Workload, variance Causes[float64], known Causes[bool], source string) {
-	for cause, name := range CauseNames {
+func (f *Families) Spread(w *Workload, variance aex.Causes[float64], known aex.Causes[bool], source string) {
+	for cause, name := range aex.Names {
 		if known[cause] {
 			Add(w, variance[cause], f.AEXVariance, name, source)
 		}

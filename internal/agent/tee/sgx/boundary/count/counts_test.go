@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
@@ -40,9 +41,9 @@ func TestHistogramsOfSampledCallsAddUp(t *testing.T) {
 // A cause whose tracepoint the kernel lacks is absent, and one that was not seen is zero.
 func TestUnknownCausesAreAbsent(t *testing.T) {
 	f, w := NewFamilies(), &Workload{}
-	n := Causes[float64]{PageFault: 3, Device: 4}
-	f.Leave(w, n, Causes[bool]{PageFault: true, Timer: true}, "interrupts")
-	f.Leave(w, n, Causes[bool]{PageFault: true, Timer: true}, "interrupts")
+	n := aex.Causes[float64]{aex.PageFault: 3, aex.Device: 4}
+	f.Leave(w, n, aex.Causes[bool]{aex.PageFault: true, aex.Timer: true}, "interrupts")
+	f.Leave(w, n, aex.Causes[bool]{aex.PageFault: true, aex.Timer: true}, "interrupts")
 	got := map[string]float64{}
 	for s, n := range w.Data.calls {
 		got[s.labels[0]] = n

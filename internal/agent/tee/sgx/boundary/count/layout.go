@@ -9,14 +9,3 @@ const (
 	buckets     = 26
 	bucketShift = 10
 )
-
-// The values of enum cause.
-const (
-	causeOther      = 0
-	causePageFault  = 1
-	causeTimer      = 2
-	causeReschedule = 3
-	causeDevice     = 4
-	causes          = 5
-	causePlaces     = 8
-)

@@ -7,13 +7,13 @@
 package interrupts
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
@@ -42,7 +42,7 @@ type Options struct {
 type Interrupts struct {
 	Options
 	// Known are the causes whose events this kernel shows.
-	Known count.Causes[bool]
+	Known aex.Causes[bool]
 
 	ready     []bpf.Status // of the programs, as while they are attached
 	missing   []bpf.Status // of the programs that this kernel does not accept
@@ -50,59 +50,25 @@ type Interrupts struct {
 	processes map[uint32]counts // as last read; those that the kernel side counts
 }
 
-// events are the programs and tracepoints of each cause.
-var events = []struct {
-	program, tracepoint string
-	cause               int
-}{
-	{"aex_page_fault", "page_fault_user", count.PageFault},
-	{"aex_timer", "local_timer_entry", count.Timer},
-	{"aex_device", "irq_handler_entry", count.Device},
-	{"aex_reschedule", "reschedule_entry", count.Reschedule},
-	{"aex_function", "call_function_entry", count.Other},
-	{"aex_function_single", "call_function_single_entry", count.Other},
-	{"aex_work", "irq_work_entry", count.Other},
-}
-
 // None returns interrupts that count nothing.
 func None(o Options) *Interrupts { return &Interrupts{Options: o} }
-
-// errOtherClock means that timer and devices may interrupt in another way than on a real machine: Hyper-V delivers both by
-// vectors without these tracepoints, and Xen delivers its timer as a device. A count would then be too small or another's.
-var errOtherClock = errors.New("the timer of this machine is not that of its processors (current_device of clockevent0), " +
-	"so the hypervisor may interrupt in another way than these tracepoints show")
-
-// seen returns an error if not all events of a cause pass its tracepoint.
-func seen(sys hostfs.Root, cause int) error {
-	if cause != count.Timer && cause != count.Device {
-		return nil
-	}
-	clock, err := sys.Read(64, "devices/system/clockevents/clockevent0/current_device")
-	if err != nil {
-		return fmt.Errorf("finding out how the timer interrupts: %w", err)
-	}
-	if !bytes.HasPrefix(clock, []byte("lapic")) {
-		return errOtherClock
-	}
-	return nil
-}
 
 // Load loads the programs. A kernel without some of the tracepoints has fewer causes.
 func Load(o Options) *Interrupts {
 	i := &Interrupts{Options: o, processes: map[uint32]counts{}}
-	for _, e := range events {
-		w := bpf.Way{Program: e.program, Mechanism: bpf.TypedTracepoint, Target: e.tracepoint}
-		err := seen(o.Sys, e.cause)
+	for _, e := range aex.Events {
+		w := bpf.Way{Program: e.Program, Mechanism: bpf.TypedTracepoint, Target: e.Tracepoint}
+		err := aex.Seen(o.Sys, e.Cause)
 		if err == nil {
 			err = o.Object.Ready(w)
 		}
 		if err != nil {
-			i.missing = append(i.missing, bpf.Status{Probe: e.program, Mechanism: bpf.NotAttached, Reason: bpf.Reason(err)})
-			o.Log.Info("a cause of AEX is not counted", "cause", count.CauseNames[e.cause], "reason", err)
+			i.missing = append(i.missing, bpf.Status{Probe: e.Program, Mechanism: bpf.NotAttached, Reason: bpf.Reason(err)})
+			o.Log.Info("a cause of AEX is not counted", "cause", aex.Names[e.Cause], "reason", err)
 			continue
 		}
-		i.ready = append(i.ready, bpf.Status{Probe: e.program, Mechanism: bpf.TypedTracepoint, Program: e.program})
-		i.Known[e.cause] = true
+		i.ready = append(i.ready, bpf.Status{Probe: e.Program, Mechanism: bpf.TypedTracepoint, Program: e.Program})
+		i.Known[e.Cause] = true
 	}
 	return i
 }
@@ -180,7 +146,7 @@ func (i *Interrupts) add(p *process.Process, last, now counts) {
 	if now.N == [len(now.N)]uint64{} {
 		return
 	}
-	var n count.Causes[float64]
+	var n aex.Causes[float64]
 	for cause := range n {
 		n[cause] = float64(now.N[cause] - last.N[cause])
 	}

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package interrupts
+package aex
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -26,9 +25,9 @@ func TestACauseIsSeenOnlyWhereItsTracepointShowsAll(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for cause, want := range map[int]bool{count.Timer: all, count.Device: all, count.PageFault: true, count.Reschedule: true, count.Other: true} {
-			if err := seen(hostfs.At(dir), cause); (err == nil) != want {
-				t.Errorf("with the timer %q, %s: %v", clock, count.CauseNames[cause], err)
+		for cause, want := range map[int]bool{Timer: all, Device: all, PageFault: true, Reschedule: true, Other: true} {
+			if err := Seen(hostfs.At(dir), cause); (err == nil) != want {
+				t.Errorf("with the timer %q, %s: %v", clock, Names[cause], err)
 			}
 		}
 	}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Programs at the tracepoints of page faults and interrupts, which run in the thread that was interrupted. Each event reads
+ * three registers and is finished, unless it has hit an enclave. Then it calls left_enclave, which the including file has.
+ */
+#ifndef TEESCOPE_AEX_PROGRAMS_H
+#define TEESCOPE_AEX_PROGRAMS_H
+
+#include "aex.h"
+
+/* The registers that the current interrupt has saved, on each CPU (arch/x86/kernel/irq.c). Weak, because kernels without
+ * CONFIG_KALLSYMS_ALL hide the address, and others hide it from an agent without CAP_SYSLOG. */
+extern void __irq_regs __ksym __weak;
+extern void __per_cpu_offset __ksym __weak;
+
+/* Reports whether an interrupt has not interrupted the kernel. Otherwise the thread had left its enclave before. Only the
+ * handlers of the timer and of devices set the variable. */
+static __always_inline bool from_user(struct pt_regs *regs)
+{
+	unsigned long cpu = bpf_get_smp_processor_id(), offset = 0, now = 0;
+
+	if (!&__irq_regs || !&__per_cpu_offset)
+		return true;
+	bpf_probe_read_kernel(&offset, sizeof(offset),
+			      (void *)&__per_cpu_offset + cpu * sizeof(offset));
+	bpf_probe_read_kernel(&now, sizeof(now), (void *)&__irq_regs + offset);
+	return now == (unsigned long)regs;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(aex_page_fault, unsigned long address, struct pt_regs___aex *regs, unsigned long code)
+{
+	if (IS_AEX(regs))
+		left_enclave(ctx, regs, CAUSE_PAGE_FAULT);
+	return 0;
+}
+
+/* An interrupt. told is set if its handler records what it has interrupted. */
+static __always_inline int interrupt(void *ctx, u32 cause, bool told)
+{
+	struct pt_regs___aex *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	if (IS_AEX(regs) && (!told || from_user((void *)regs)))
+		left_enclave(ctx, regs, cause);
+	return 0;
+}
+
+SEC("tp_btf/local_timer_entry") int aex_timer(void *ctx)
+{
+	return interrupt(ctx, CAUSE_TIMER, true);
+}
+
+SEC("tp_btf/irq_handler_entry") int aex_device(void *ctx)
+{
+	return interrupt(ctx, CAUSE_DEVICE, true);
+}
+
+SEC("tp_btf/reschedule_entry") int aex_reschedule(void *ctx)
+{
+	return interrupt(ctx, CAUSE_RESCHEDULE, false);
+}
+
+SEC("tp_btf/call_function_entry") int aex_function(void *ctx)
+{
+	return interrupt(ctx, CAUSE_OTHER, false);
+}
+
+SEC("tp_btf/call_function_single_entry") int aex_function_single(void *ctx)
+{
+	return interrupt(ctx, CAUSE_OTHER, false);
+}
+
+SEC("tp_btf/irq_work_entry") int aex_work(void *ctx)
+{
+	return interrupt(ctx, CAUSE_OTHER, false);
+}
+
+#endif
