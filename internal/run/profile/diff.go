@@ -26,6 +26,7 @@ type Change struct {
 	// confidenceLevel of all cases. It has no observations if a profile does not say how many samples were taken.
 	Interval stat.Interval
 	Sure     bool // whether the interval is on one side of 0
+	chosen   bool // what the rows leave that the same samples have chosen
 }
 
 // A Diff compares two profiles.
@@ -78,18 +79,22 @@ func Compare(before, after *Table, most int) (*Diff, error) {
 		d.shorten(most)
 	}
 	for i := range d.Changes {
-		d.judge(&d.Changes[i], 1-(1-confidenceLevel)/float64(len(order)))
+		d.judge(&d.Changes[i])
 	}
 	return d, nil
 }
 
-// judge computes the part of a change and its interval.
-func (d *Diff) judge(c *Change, level float64) {
+// judge computes the part of a change and its interval. It is put together from the intervals of both shares, which hold for all
+// rows together: also for those that are shown because their changes are large. What these leave has no interval.
+func (d *Diff) judge(c *Change) {
 	c.Part = math.NaN()
 	if d.Whole.Difference != 0 {
 		c.Part = float64(c.Difference) / float64(d.Whole.Difference)
 	}
-	c.Interval = stat.ShiftOfProportions(stat.Proportion(min(1, c.ShareBefore), d.Taken[0], level), stat.Proportion(min(1, c.ShareAfter), d.Taken[1], level),
+	if c.chosen {
+		return
+	}
+	c.Interval = stat.ShiftOfProportions(stat.PartOfWhole(min(1, c.ShareBefore), d.Taken[0], confidenceLevel), stat.PartOfWhole(min(1, c.ShareAfter), d.Taken[1], confidenceLevel),
 		float64(d.Whole.Before), float64(d.Whole.After))
 	c.Sure = c.Interval.N > 0 && (c.Interval.Low > 0 || c.Interval.High < 0)
 }
@@ -110,7 +115,7 @@ func (d *Diff) shorten(most int) {
 		return cmp.Or(cmp.Compare(abs(b.Difference), abs(a.Difference)), cmp.Compare(b.After, a.After), cmp.Compare(a.Name, b.Name))
 	})
 	if len(named) > most {
-		rest := Change{Name: "rest: " + text.Plural(len(named)-most, "other", "others"), Kind: Rest}
+		rest := Change{Name: "rest: " + text.Plural(len(named)-most, "other", "others"), Kind: Rest, chosen: true}
 		for _, c := range named[most:] {
 			rest.Before += c.Before
 			rest.After += c.After

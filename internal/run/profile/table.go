@@ -69,8 +69,9 @@ type Row struct {
 	Share     float64 // Self divided by the total; NaN if that is 0
 	// Interval is that of the share, binomial. All intervals of a table hold together in Level of all cases, also those of rows
 	// that are shown because their shares are large (stat.PartOfWhole). It has no observations if the profile does not say how
-	// many samples were taken.
+	// many samples were taken, and for the others of By.
 	Interval stat.Interval
+	chosen   bool  // what the rows leave that the same samples have chosen
 	Absolute int64 // share of the whole in its unit, rounded so that the rows add up to the whole
 }
 
@@ -189,7 +190,7 @@ func (p *Profile) By(dimension string, top int, whole Whole) *Table {
 		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Inclusive, a.Inclusive), cmp.Compare(a.Name, b.Name))
 	})
 	if top > 0 && len(rows) > top {
-		rest := Row{Name: "rest: " + text.Plural(len(rows)-top, "other", "others"), Kind: Rest, Inclusive: -1}
+		rest := Row{Name: "rest: " + text.Plural(len(rows)-top, "other", "others"), Kind: Rest, Inclusive: -1, chosen: true}
 		for _, r := range rows[top:] {
 			rest.Self += r.Self
 		}
@@ -261,6 +262,9 @@ func (t *Table) finish(rows []Row) {
 		r := &rows[i]
 		r.Absolute = absolute[i]
 		r.Share = float64(r.Self) / float64(t.Total)
+		if r.chosen {
+			continue
+		}
 		r.Interval = stat.PartOfWhole(min(1, r.Share), t.Taken, confidenceLevel)
 	}
 	t.Rows = rows
