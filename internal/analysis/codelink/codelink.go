@@ -19,6 +19,7 @@ const (
 	Calls  Event = "syscalls"
 	OCALLs Event = "ocalls"
 	ECALLs Event = "ecalls"
+	AEXs   Event = "aex"
 	Waits  Event = "off-cpu"
 )
 

@@ -157,7 +157,7 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, analysis.Possible),
 		FirstSeen: s.At, LastSeen: s.At, Advice: v.Advice, Saving: v.Saving, Gain: v.Gain,
 		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(), Thresholds: replaced(rule, w),
-		Code: codelink.New(rule.Code, w.Name),
+		Code: codelink.New(cmp.Or(v.Code, rule.Code), w.Name),
 	}
 	if f.Severity == "" {
 		f.Severity = analysis.SeverityWhile(w.was, v.Gain, v.Saving, w.Load.Cores)

@@ -65,6 +65,7 @@ type Verdict struct {
 	Advice     []string
 	Saving     *estimate.Saving
 	Gain       *estimate.Gain // of waits that were measured; that of a saving follows from the limit: see [Verdict.Saves]
+	Code       codelink.Event // instead of that of the rule
 	Event      bool           // it happened within the window, such as a process that was killed, and need not go on
 	Supersedes []string       // rules whose findings at the same workload this one explains
 	Stage      Stage          // whether it explains the events that it counts

@@ -99,6 +99,7 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	}
 	verdict := &engine.Verdict{
 		Confidence: analysis.Possible,
+		Code:       codelink.AEXs, // which do not have exceptions
 		Cause: fmt.Sprintf("%s asynchronous exits/s are %s times what a tick of %d Hz causes, and at most %s/s are page faults in enclave memory",
 			figure(v[aexSignal]), figure(v[aexSignal]/tick), tickPerCore, figure(faults)),
 		Evidence: []string{aexSignal.Name, cpuSignal.Name, enclaveFaultsSignal.Name, trapsSignal.Name},

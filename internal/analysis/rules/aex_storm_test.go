@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
@@ -40,6 +41,9 @@ func TestAdviceOfAEXStormIsAboutItsMainCause(t *testing.T) {
 		if v == nil {
 			t.Errorf("%s: no verdict", main)
 			continue
+		}
+		if v.Code != codelink.AEXs {
+			t.Errorf("%s: its code is that of %q", main, v.Code)
 		}
 		advice := strings.Join(v.Advice, "\n")
 		if !strings.Contains(advice, c.want) || c.not != "" && strings.Contains(advice, c.not) {
