@@ -191,7 +191,7 @@ func importRules() []importRule {
 			why:   "what a run is and how it is read serves the command line and the analysis, so it knows neither",
 			from:  []string{"internal/run"},
 			never: []string{agent, server, analysis, cli, advise, app, config, module + "/cmd"},
-			but:   []string{advise + "/manifest"}, // a condition of a run
+			but:   []string{advise + "/manifest", advise + "/read"}, // a condition of a run, and tables that are also profiles
 		},
 		{
 			why:   "advice is made of files, and takes costs and thresholds from the analysis",

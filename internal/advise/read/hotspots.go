@@ -25,6 +25,7 @@ type Function struct {
 type Functions struct {
 	Rows    []Function
 	Total   float64 // with samples that have no function
+	Seconds bool    // the values of VTune's hotspots are seconds, and not clock ticks
 	PerCall bool    // a sample is an OCALL, and not time
 	Named   bool    // most samples are in the function of an OCALL; in Gramine's mode ocall_inner they are in their callers
 }
@@ -53,6 +54,7 @@ func ParseHotspots(data []byte) (Functions, error) {
 	for n, line := range linesOf(string(data), maxRow) {
 		if columns.delimiter == 0 {
 			columns = heading(line)
+			f.Seconds = columns.seconds
 			continue
 		}
 		if len(line) >= maxRow {
@@ -82,7 +84,11 @@ func ParseHotspots(data []byte) (Functions, error) {
 type hotspotColumns struct {
 	delimiter   rune // 0 before the heading
 	name, value int
+	seconds     bool
 }
+
+// IsHotspots reports whether a line is the heading of VTune's hotspots.
+func IsHotspots(line string) bool { return heading(line).delimiter != 0 }
 
 // heading reads the line with the names of the columns.
 func heading(line string) hotspotColumns {
@@ -94,6 +100,7 @@ func heading(line string) hotspotColumns {
 			return s == "CPU Time" || s == "CPU Time:Self" || strings.HasPrefix(s, "Clockticks") || strings.HasPrefix(s, "Hardware Event Count:CPU_CLK_UNHALTED.")
 		})
 		if c.name >= 0 && c.value >= 0 {
+			c.seconds = strings.HasPrefix(fields[c.value], "CPU Time")
 			return c
 		}
 	}

@@ -50,6 +50,11 @@ func (c *Calls) Share(names ...string) (share float64, top Call) {
 	return float64(sum) / float64(c.Calls), top
 }
 
+// IsCalls reports whether a line is the heading of the table that strace -c prints.
+func IsCalls(line string) bool {
+	return strings.Join(strings.Fields(line), " ") == "% time seconds usecs/call calls errors syscall"
+}
+
 // ParseCalls reads the table of strace -c, with its default columns: % time, seconds, usecs/call, calls, errors, syscall.
 // Tables of several processes (-ff) add up.
 func ParseCalls(data []byte) (Calls, error) {
@@ -59,7 +64,7 @@ func ParseCalls(data []byte) (Calls, error) {
 	for n, line := range lines(string(data)) {
 		fields := strings.Fields(line)
 		switch {
-		case strings.Join(fields, " ") == "% time seconds usecs/call calls errors syscall":
+		case IsCalls(line):
 			if table = true; c.Line == 0 {
 				c.Line = n
 			}

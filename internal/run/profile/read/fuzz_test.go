@@ -28,6 +28,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(gramine(true))
 	f.Add([]byte("a 1 0.0: one: 1000 f\na 1 0.0: \x1f: 1000 f\n"))
 	f.Add([]byte(callgrindFile))
+	f.Add([]byte(straceTable))
+	f.Add([]byte(vtuneTable))
 	if p, err := Open("testdata/shapes-flat.txt", Options{}); err == nil {
 		f.Add([]byte(inFormat(f, p, "otlp")))
 	}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, the text of perf script, the output of callgrind,
-// and requests of OTLP. It
-// recognises a format by the content.
+// Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, the text of perf script, the output of
+// callgrind, requests of OTLP, and the tables of strace -c and of VTune. It recognises a format by the content.
 //
 // What it reads may be hostile. Bytes, lines, stacks and the memory that a file needs are bounded. It knows no meaning of
 // a function.
@@ -18,6 +17,7 @@ import (
 	"io"
 	"slices"
 
+	tables "github.com/teescope/teescope/internal/advise/read"
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
@@ -36,7 +36,7 @@ const (
 const Gramine = "sgx-perf.data"
 
 // Accepted describes what Open reads, for messages and help.
-const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, a request of OTLP (OpenTelemetry), the output of callgrind, or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
+const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, a request of OTLP (OpenTelemetry), the output of callgrind, of \"strace -c\" or of \"vtune -report hotspots -format csv\", or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
 
 // Options select a part of a file.
 type Options struct {
@@ -77,7 +77,7 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 		}
 	}
 	var p *profile.Profile
-	switch recognise(head) {
+	switch f := recognise(head); f {
 	case binaryFile:
 		p, err = readBinary(in, o.Names, limits)
 	case foldedStacks:
@@ -88,6 +88,8 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 		p, err = readLines(in, newCallgrind(limits))
 	case perfData:
 		p, err = readPerfData(in, o, limits)
+	case straceCounts, vtuneHotspots:
+		p, err = readTable(in, f, limits)
 	case empty:
 		return nil, errors.New("it is empty: give it " + Accepted)
 	default:
@@ -112,6 +114,8 @@ const (
 	perfScript
 	perfData
 	callgrindFormat
+	straceCounts
+	vtuneHotspots
 )
 
 var foldedLine = lazy.Regexp(`^[^\t].* [0-9]+(\.[0-9]+)?\s*$`)
@@ -136,6 +140,10 @@ func recognise(head []byte) format {
 			continue
 		}
 		switch {
+		case tables.IsCalls(string(line)):
+			return straceCounts
+		case tables.IsHotspots(string(line)):
+			return vtuneHotspots
 		case perfHeader().Match(line) || perfMeta(line):
 			return perfScript
 		case foldedLine().Match(line):
