@@ -72,7 +72,7 @@ func profileBreakdown() *cobra.Command {
 	f.IntVar(&timed.PID, "pid", 0, "time the calls in this `process` and its descendants")
 	f.StringVar(&timed.Binary, "binary", "", "the program or library that has the functions, a `file` as the process sees it (default: the program that runs)")
 	f.DurationVar(&timed.For, "for", 0, "time for this `duration`; a command is ended then (default: until the command ends, 10s for --pid)")
-	f.BoolVar(&timed.Force, "force", false, "also time a program with exceptions of C++, panics of Rust or coroutines: one that leaves a timed function ends the program")
+	f.BoolVar(&timed.Force, "force", false, "also time a program with exceptions of C++, panics of Rust, coroutines, sigaltstack or pthread_exit: one that leaves a timed function ends the program")
 	f.StringVar(&cpu, "cpu-time", "", "the CPU `time` that the profile is a sample of: a time such as 5s, or a percentage of a CPU such as 5%")
 	o.flags(cmd)
 	o.jsonFlag(cmd)

@@ -23,34 +23,6 @@ type Function struct {
 	Points []executable.ProbePoint
 }
 
-// leaving are symbols of programs that leave functions otherwise than by returning from them one after the other, by what they do.
-// The kernel keeps the return addresses that it has replaced in the order of the calls. An exception that meets a replaced one ends
-// the program. After a change of the stack, functions return to the callers of others.
-var leaving = []struct {
-	names []string
-	what  string
-}{
-	{[]string{"__gxx_personality_v0", "__cxa_throw", "__cxa_begin_catch"}, "it has exceptions of C++: one that passes through a timed function ends the program"},
-	{[]string{"rust_eh_personality"}, "it is a Rust program: a panic that passes through a timed function ends it, also where it is caught"},
-	{[]string{"makecontext", "swapcontext", "setcontext", "jump_fcontext", "make_fcontext"}, "it changes its stack, as coroutines do: a change within a timed function breaks the program"},
-}
-
-// twice are functions that save their return address for later or find their caller by it. They never have a probe.
-var twice = []string{
-	"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "savectx", "getcontext", "__getcontext", "swapcontext", "__swapcontext",
-	"jump_fcontext", "dlopen", "dlmopen", "dlsym", "dlvsym",
-}
-
-// Risk returns why timing functions of a program could end or break it, or "".
-func Risk(program *executable.Program) (string, error) {
-	for _, l := range leaving {
-		if name, err := executable.Mentions(program, l.names...); err != nil || name != "" {
-			return l.what, err
-		}
-	}
-	return "", nil
-}
-
 // maxPoints limits the functions that a name may stand for.
 const maxPoints = 32
 
@@ -60,8 +32,8 @@ func Find(proc hostfs.Root, program *executable.Program, names []string) ([]Func
 	if runtime.GOARCH != "amd64" {
 		return nil, fmt.Errorf("probes of functions need x86-64; this is %s", runtime.GOARCH)
 	}
-	if program.IsGo() {
-		return nil, errors.New("it is a Go program, which Go's runtime ends when it finds a return address of the kernel: record a profile")
+	if reason := returns.RefuseProgram(program); reason != "" {
+		return nil, errors.New(reason + ": record a profile")
 	}
 	if reason := returns.Refuse(proc); reason != "" {
 		return nil, errors.New(reason)
@@ -121,7 +93,7 @@ func choices(program *executable.Program, names []string) ([][]uint64, error) {
 			if is && !exact[i] {
 				exact[i], found[i], refused[i] = true, nil, ""
 			}
-			if slices.Contains(twice, f.Name) && (is || !exact[i] && patterns[i].MatchString(readable)) {
+			if returns.RefuseFunction(f.Name) != "" && (is || !exact[i] && patterns[i].MatchString(readable)) {
 				refused[i] = f.Name
 			}
 			if len(found[i]) <= 2*maxPoints && (is || !exact[i] && patterns[i].MatchString(readable)) && !slices.Contains(found[i], f.Address) {
@@ -131,7 +103,7 @@ func choices(program *executable.Program, names []string) ([][]uint64, error) {
 	})
 	for _, name := range refused {
 		if err == nil && name != "" {
-			err = fmt.Errorf("%s cannot be timed: it uses its return address otherwise than to return, which would end the program", name)
+			err = errors.New(returns.RefuseFunction(name))
 		}
 	}
 	return found, err

@@ -264,8 +264,9 @@ static __always_inline void finish(struct thread *t, u64 index, u64 now)
 		return;
 	probes = costs[kind].inside + f->probes_ns;
 	ns = less(raw, probes);
+	ns = ns > f->inner_ns ? ns : f->inner_ns; /* more may be subtracted than the probes took */
 	ADD(to->calls, 1);
-	ADD(to->own_ns, less(ns, f->inner_ns));
+	ADD(to->own_ns, ns - f->inner_ns);
 	if (index) {
 		outer = frame_at(t, index - 1);
 		outer->inner_ns += ns;

@@ -3,6 +3,7 @@
 package userprobe
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -168,22 +169,33 @@ func find(program *executable.Program, target probefile.Target) (uint64, error) 
 	return address, nil
 }
 
-// takesReturns refuses returns whose probes would break the program. The kernel replaces the word at the top of the stack,
-// which is the return address only where a function begins. Go's runtime reads return addresses to move stacks, and ends the
-// program if one is foreign.
+// takesReturns refuses returns whose probes would break the program, or could and the file does not force them. The kernel
+// replaces the word at the top of the stack, which is the return address only where a function begins.
 func takesReturns(program *executable.Program, address uint64, target probefile.Target) error {
-	if program.IsGo() {
-		return errors.New("it is a Go program, which Go's runtime ends when it finds a return address of the kernel")
+	if reason := returns.RefuseProgram(program); reason != "" {
+		return errors.New(reason)
 	}
-	begins := false
-	err := program.Functions(func(f executable.Function) { begins = begins || f.Address == address })
-	if err != nil {
+	begins, refused := false, ""
+	err := program.Functions(func(f executable.Function) {
+		if f.Address == address {
+			begins, refused = true, cmp.Or(refused, returns.RefuseFunction(f.Name))
+		}
+	})
+	switch {
+	case err != nil:
 		return err
-	}
-	if !begins {
+	case !begins:
 		return fmt.Errorf("no function begins at %s by the file's symbols, and elsewhere a probe of the return would overwrite the program's data", target)
+	case refused != "":
+		return errors.New(refused)
+	case target.Force:
+		return nil
 	}
-	return nil
+	risk, err := returns.Risk(program)
+	if err == nil && risk != "" {
+		err = fmt.Errorf("%s: use a uprobe, or \"force: true\" if that cannot happen in %s", risk, target)
+	}
+	return err
 }
 
 func findSymbol(program *executable.Program, target probefile.Target) (uint64, error) {

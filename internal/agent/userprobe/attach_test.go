@@ -4,6 +4,7 @@ package userprobe
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,13 +40,32 @@ func TestReturnsNeedTheBeginOfAFunction(t *testing.T) {
 	}
 }
 
-// Go's runtime ends a program whose return addresses are foreign.
-func TestNoReturnsOfGo(t *testing.T) {
+// A program that a probe of a return could end has none, unless the file forces it. One that it ends always has none.
+func TestRisksOfReturns(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "exits")
+	compiler := exec.Command("gcc", "-x", "c", "-o", name, "-")
+	compiler.Stdin = strings.NewReader("#include <pthread.h>\nint main(void) { pthread_exit(0); }")
+	if out, err := compiler.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, tt := range []struct {
+		force bool
+		want  string
+	}{{false, "force: true"}, {true, ""}} {
+		program, target := read(t, name), probefile.Target{File: name, Symbol: "main", Force: tt.force}
+		address, err := find(program, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = takesReturns(program, address, target); (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s with force %v: %v, want %q", target, tt.force, err, tt.want)
+		}
+	}
 	own, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := takesReturns(read(t, own), 0, probefile.Target{}); err == nil || !strings.Contains(err.Error(), "Go program") {
+	if err := takesReturns(read(t, own), 0, probefile.Target{Force: true}); err == nil || !strings.Contains(err.Error(), "Go program") {
 		t.Error(err)
 	}
 }

@@ -25,6 +25,7 @@ var (
 	symbolForm   = lazy.Regexp(`^[^\s]{1,127}$`)
 	wordForm     = lazy.Regexp(`^[a-zA-Z_][a-zA-Z0-9_]{0,99}$`)
 	filterForm   = lazy.Regexp(`^(\S+?)\s*(==|!=|<=|>=|<|>|&)\s*(\S+)$`)
+	truthForm    = lazy.Regexp(`^(true|false)$`)
 	argumentForm = lazy.Regexp(`^arg([1-9][0-9]?)$`)
 )
 
@@ -110,6 +111,11 @@ func (r *reader) target(n *yaml.Node, p *Probe) {
 	} else {
 		fields["symbol"] = func(n *yaml.Node) { t.Symbol = r.match(n, "symbol", symbolForm(), "the name of a function") }
 		fields["offset"] = func(n *yaml.Node) { t.Offset = r.offset(n) }
+	}
+	if p.Mechanism == Uretprobe {
+		fields["force"] = func(n *yaml.Node) {
+			t.Force = r.match(n, "force", truthForm(), "true or false") == "true"
+		}
 	}
 	before := len(r.problems)
 	r.mapping(n, what, fields)

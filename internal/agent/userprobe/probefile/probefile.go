@@ -67,6 +67,7 @@ type Target struct {
 	Symbol   string // a function of the file
 	Offset   uint64 // a position in the file, if Symbol is empty
 	Provider string // of a USDT probe
+	Force    bool   // of the return of a function: also in a program that this could end
 }
 
 // String returns the target as messages name it.

@@ -27,7 +27,7 @@ const whole = `probes:
     keys: {error: errno}
   - name: work
     help: Time of work.
-    uretprobe: {file: /bin/app, symbol: work}
+    uretprobe: {file: /bin/app, symbol: work, force: true}
     value: {histogram: duration}
   - name: size
     help: Sizes.
@@ -59,7 +59,7 @@ func TestWholeFile(t *testing.T) {
 			Keys: []Key{{"error", Field{Name: "errno"}}}, Value: Value{Scale: 1}, Series: 256,
 		},
 		{
-			Line: 13, Name: "work", Help: "Time of work.", Mechanism: Uretprobe, Target: Target{File: "/bin/app", Symbol: "work"},
+			Line: 13, Name: "work", Help: "Time of work.", Mechanism: Uretprobe, Target: Target{File: "/bin/app", Symbol: "work", Force: true},
 			Value: Value{Kind: Histogram, Field: Field{Name: "duration"}, Unit: "seconds", Scale: 1e-9, First: 10, Last: 34}, Series: 256,
 		},
 		{
@@ -115,6 +115,8 @@ func TestProblems(t *testing.T) {
 		{"probes:\n  - name: a\n    kprobe: f\n", `2: probe a: it has no help: say in a sentence what is counted`},
 		{probe(""), `2: probe a: it has no event: add tracepoint, kprobe, kretprobe, uprobe, uretprobe or usdt`},
 		{probe(tracepoint + "    kprobe: f\n"), `2: probe a: it has several events: tracepoint, kprobe`},
+		{probe("    uretprobe: {file: /a, symbol: f, force: maybe}\n"), `4: probe a: force: "maybe" is not true or false`},
+		{probe("    uprobe: {file: /a, symbol: f, force: true}\n"), `4: probe a: unknown key "force": the keys here are file, offset, symbol`},
 		{probe("    name: b\n" + tracepoint), `4: probe a: name is there twice`},
 		{probe("    serie: 5\n" + tracepoint), `4: probe a: unknown key "serie": did you mean series?`},
 		{probe("    nonsense: 5\n" + tracepoint), `4: probe a: unknown key "nonsense": the keys here are help, keys, kprobe, kretprobe, name, only, series, tracepoint, uprobe, uretprobe, usdt, value`},

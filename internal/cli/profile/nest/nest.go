@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/bpf/returns"
 	"github.com/teescope/teescope/internal/agent/nested"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	profiled "github.com/teescope/teescope/internal/cli/profile"
@@ -38,7 +39,7 @@ type Options struct {
 	Command   []string
 	For       time.Duration // 0: until the command ends
 	JSON      bool
-	Force     bool // also a program that this can end; see [nested.Risk]
+	Force     bool // also a program that this can end; see [returns.Risk]
 	Files     child.Files
 }
 
@@ -113,7 +114,7 @@ func open(ctx context.Context, o Options) (*nested.Timer, nested.Costs, error) {
 	if err != nil {
 		return nil, nested.Costs{}, fmt.Errorf("%s: %w", file.Name(), err)
 	}
-	if risk, err := nested.Risk(program); err != nil || risk != "" && !o.Force {
+	if risk, err := returns.Risk(program); err != nil || risk != "" && !o.Force {
 		if err == nil {
 			err = fmt.Errorf("%s: record a profile, or use --force if that cannot happen", risk)
 		}

@@ -184,7 +184,7 @@ func TestErrors(t *testing.T) {
 		{Options{Functions: []string{"root"}, Command: []string{script}}, "not an ELF file for x86-64: name the program or library that has the functions with --binary"},
 		{Options{Functions: []string{"no_function"}, Command: []string{name, "many", "1"}}, "it has no function no_function"},
 		{Options{Functions: []string{"root"}, Command: []string{name, "many", "1"}}, "no call of root returned in "},
-		{Options{Functions: []string{"thrown"}, Command: []string{thrower(t)}}, "exceptions of C++: one that passes through a timed function ends the program: record a profile, or use --force"},
+		{Options{Functions: []string{"thrown"}, Command: []string{thrower(t)}}, "exceptions of C++: one that passes through a function whose return is probed ends the program: record a profile, or use --force"},
 		{Options{Functions: []string{"root"}, PID: 1 << 22}, "--pid 4194304: there is no such process"},
 		{Options{Functions: []string{"root"}, PID: os.Getpid(), Binary: "/no/such"}, "/no/such"},
 		{Options{Functions: []string{"main.main"}, PID: os.Getpid()}, "it is a Go program"},
