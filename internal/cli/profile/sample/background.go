@@ -8,8 +8,10 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strconv"
 
+	pprof "github.com/google/pprof/profile"
+
+	"github.com/teescope/teescope/internal/agent/profiling/recording"
 	runs "github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/profile"
 )
@@ -51,8 +53,8 @@ func Begin(ctx context.Context, o Options) (*Background, error) {
 	return b, nil
 }
 
-// End ends it and returns the profile, without the samples of a process except in its functions. It has no functions if no sample
-// was taken.
+// End ends it and returns the profile, without the samples of a process. It has no functions if no sample was taken. A run file is
+// for others to read, so the profile has no addresses that are of use against what still runs.
 func (b *Background) End(except int) (p runs.Profile, err error) {
 	b.cancel()
 	err = <-b.done
@@ -60,20 +62,19 @@ func (b *Background) End(except int) (p runs.Profile, err error) {
 	if err != nil || b.run.recording.Kept() == 0 {
 		return p, err
 	}
-	data, all, err := b.run.profile()
-	if err != nil {
+	data, all, err := b.run.profile(func(out *pprof.Profile) *pprof.Profile { return recording.Shareable(out, except) })
+	if err != nil || all == nil {
 		return p, err
 	}
-	p = runs.Profile{Type: "pprof", Name: string(b.run.about.Event), Functions: functions(all, strconv.Itoa(except)), Faults: faults(all, strconv.Itoa(except))}
+	p = runs.Profile{Type: "pprof", Name: string(b.run.about.Event), Functions: functions(all), Faults: faults(all)}
 	if data.Len() <= maxData {
 		p.Data = data.Bytes()
 	}
 	return p, nil
 }
 
-// functions returns the CPU time of the functions that ran most, of each workload, and of the others together. It omits a
-// process.
-func functions(p *profile.Profile, except string) (list []runs.Function) {
+// functions returns the CPU time of the functions that ran most, of each workload, and of the others together.
+func functions(p *profile.Profile) (list []runs.Function) {
 	if !p.Values[p.Main].IsTime() {
 		return nil
 	}
@@ -81,9 +82,6 @@ func functions(p *profile.Profile, except string) (list []runs.Function) {
 	seconds := map[key]float64{}
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		if p.Label(s, profile.PID) == except {
-			continue
-		}
 		name := cmp.Or(p.Frames[s.Stack[0]].Function, unresolved)
 		seconds[key{p.Label(s, profile.Workload), name}] += float64(s.Values[p.Main]) / 1e9
 	}

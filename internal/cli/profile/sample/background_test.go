@@ -16,11 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/lib/watch"
 	runs "github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/profile"
 )
 
-// Of 150 functions, 100 have a line and the others are added up. A process that does not count is omitted.
+// Of 150 functions, 100 have a line and the others are added up.
 func TestFunctionsAddUp(t *testing.T) {
 	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
 	want := 0.0
@@ -38,9 +39,8 @@ func TestFunctionsAddUp(t *testing.T) {
 		want += float64(i + 1)
 	}
 	add("", "web", "2", 1000)
-	add("scrape", "teescope", "7", 5000)
 	want += 1000
-	list, sum := functions(b.Profile(), "7"), 0.0
+	list, sum := functions(b.Profile()), 0.0
 	for _, f := range list {
 		sum += f.Seconds
 	}
@@ -83,15 +83,14 @@ func TestTimeOfPageFaults(t *testing.T) {
 		"arm":         {"k:handle_mm_fault", "k:do_mem_abort", "k:el0_da", "k:el0t_64_sync", "touch"},                                               // 4 s
 		"c call":      {"k:handle_mm_fault", "k:exc_page_fault", "k:asm_exc_page_fault", "k:copy", "k:do_syscall_64", "k:entry_SYSCALL_64", "read"}, // 5 s of no fault
 		"d":           {"exc_page_fault", "main"},
-		"e":           {"k:exc_page_fault", "k:asm_exc_page_fault", "main"},
 		"f load":      {"k:__sgx_encl_load_page", "k:sgx_vma_fault", "k:exc_page_fault", "k:asm_exc_page_fault", "main"},
-		"g add":       {"k:sgx_encl_eaug_page", "k:sgx_vma_fault", "k:exc_page_fault", "k:asm_exc_page_fault", "main"}, // 9 s
+		"g add":       {"k:sgx_encl_eaug_page", "k:sgx_vma_fault", "k:exc_page_fault", "k:asm_exc_page_fault", "main"}, // 8 s
 	}
-	want := []runs.WorkloadTime{{Workload: "a", Seconds: 1}, {Workload: "arm", Seconds: 4}, {Workload: "c"}, {Workload: "d"}, {Workload: "f"}, {Workload: "g", Seconds: 9}}
-	if got := faults(profiled(stacks, true), "e"); !slices.Equal(got, want) {
+	want := []runs.WorkloadTime{{Workload: "a", Seconds: 1}, {Workload: "arm", Seconds: 4}, {Workload: "c"}, {Workload: "d"}, {Workload: "f"}, {Workload: "g", Seconds: 8}}
+	if got := faults(profiled(stacks, true)); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := faults(profiled(stacks, false), "e"); got != nil {
+	if got := faults(profiled(stacks, false)); got != nil {
 		t.Errorf("without functions of the kernel: %+v", got)
 	}
 }
@@ -133,6 +132,32 @@ func TestPageFaultsOfAProgram(t *testing.T) {
 		t.Logf("%s: %.3f s of %.3f s are in page faults", c.faults, in, all)
 		if len(p.Faults) == 0 || !(in >= c.least*all && in <= c.most*all) || all < 0.3 {
 			t.Errorf("%s: %.3f s of %.3f s are in page faults", c.faults, in, all)
+		}
+	}
+}
+
+// A process that is left out is not in the profile at all, also if it is watched.
+func TestAProcessIsLeftOut(t *testing.T) {
+	o := options(t, "p.pb.gz")
+	rule, err := watch.Parse(fmt.Sprint("pid=", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Watch = []watch.Rule{rule}
+	for _, except := range []int{0, os.Getpid()} {
+		b, err := Begin(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for b.run.sampler.Tallies().Taken < 50 {
+			fault(true)
+		}
+		p, err := b.End(except)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := len(p.Functions) == 0 && len(p.Data) == 0; left != (except != 0) {
+			t.Errorf("without process %d: %d functions, %d bytes", except, len(p.Functions), len(p.Data))
 		}
 	}
 }

@@ -26,7 +26,7 @@ var (
 // faults returns the CPU time of each workload in page faults outside of system calls, without that in which evicted pages
 // of enclaves are loaded. It omits a process. It returns nothing if the value is not a time, or if no function of the kernel
 // is known: then page faults and system calls look the same.
-func faults(p *profile.Profile, except string) (list []runs.WorkloadTime) {
+func faults(p *profile.Profile) (list []runs.WorkloadTime) {
 	const other, fault, counted = 0, 1, 2 // elsewhere
 	entries, known := make([]int, len(p.Frames)), false
 	for i, f := range p.Frames {
@@ -47,9 +47,6 @@ func faults(p *profile.Profile, except string) (list []runs.WorkloadTime) {
 	seconds := map[string]float64{}
 	for i := range p.Samples {
 		s := &p.Samples[i]
-		if p.Label(s, profile.PID) == except {
-			continue
-		}
 		through := other
 		for _, f := range s.Stack {
 			through = max(through, entries[f])

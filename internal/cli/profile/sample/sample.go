@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	pprof "github.com/google/pprof/profile"
+
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/calls"
 	"github.com/teescope/teescope/internal/agent/profiling/recording"
@@ -254,9 +256,12 @@ func (r *run) finish() error {
 	if r.tables != nil && r.tables.Full() {
 		r.progress.Line("the tables for stacks are full: those of some programs were found by frame pointers, record fewer processes")
 	}
-	b, p, err := r.profile()
+	b, p, err := r.profile(func(out *pprof.Profile) *pprof.Profile { return out })
 	if err != nil {
 		return err
+	}
+	if p == nil {
+		return r.nothing()
 	}
 	if r.Format.Name != "pprof" {
 		b.Reset()
@@ -272,10 +277,13 @@ func (r *run) finish() error {
 	return profiled.Table(r.Out, r.Output, "function", p.By("function", rows, p.Whole()))
 }
 
-// profile returns the profile in pprof's format, and as it is read again.
-func (r *run) profile() (b bytes.Buffer, p *profile.Profile, err error) {
+// profile returns the profile in pprof's format after a change, and as it is read again. It returns nil if no sample is left.
+func (r *run) profile(change func(*pprof.Profile) *pprof.Profile) (b bytes.Buffer, p *profile.Profile, err error) {
 	r.about.Tallies = r.sampler.Tallies()
 	out, _ := r.recording.Profile(r.about)
+	if out = change(out); len(out.Sample) == 0 {
+		return b, nil, nil
+	}
 	if err := out.CheckValid(); err != nil {
 		return b, nil, fmt.Errorf("making the profile: %w", err)
 	}
