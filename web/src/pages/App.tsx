@@ -6,21 +6,23 @@ import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { formatClock, zoneName } from "../lib/time";
 import { allFilters, type PageId } from "../lib/url";
-import { Containers } from "./Containers";
-import { Findings } from "./Findings";
-import { Infrastructure } from "./Infrastructure";
 import { Overview } from "./Overview";
-import { lazyPage } from "./Lazy";
+import { lazyPages } from "./Lazy";
 import { Header } from "./shell/Header";
-import { Status } from "./Status";
-import { System } from "./System";
-import { Tee } from "./Tee";
 
-const Workload = lazyPage(() => import("./Workload").then((m) => m.Workload));
-const Compare = lazyPage(() => import("./Compare").then((m) => m.Compare));
-const Dashboards = lazyPage(() => import("./Explore").then((m) => m.Dashboards));
-const Fleet = lazyPage(() => import("./Explore").then((m) => m.Fleet));
-const Explore = lazyPage(() => import("./Explore").then((m) => m.Explore));
+const views = lazyPages(() => import("./Views"));
+const Findings = views((m) => m.Findings);
+const Tee = views((m) => m.Tee);
+const System = views((m) => m.System);
+const Containers = views((m) => m.Containers);
+const Infrastructure = views((m) => m.Infrastructure);
+const Status = views((m) => m.Status);
+const Workload = lazyPages(() => import("./Workload"))((m) => m.Workload);
+const Compare = lazyPages(() => import("./Compare"))((m) => m.Compare);
+const explore = lazyPages(() => import("./Explore"));
+const Dashboards = explore((m) => m.Dashboards);
+const Fleet = explore((m) => m.Fleet);
+const Explore = explore((m) => m.Explore);
 
 const HEADLINE: Readonly<Record<PageId, string>> = {
   overview: "Overview",

@@ -4,19 +4,24 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** Returns a page that is loaded when it is first rendered, and then stays loaded. */
-export function lazyPage(load: () => Promise<ComponentType>): ComponentType {
-  let loadedPage: ComponentType | undefined;
+/** Returns pages of a module that is loaded when one of them is first rendered. Then all of them stay loaded. */
+export function lazyPages<M>(load: () => Promise<M>): (choose: (module: M) => ComponentType) => ComponentType {
+  let module: M | undefined;
+  const once = async (): Promise<M> => (module ??= await load());
+  return (choose) => lazyPage(() => (module === undefined ? undefined : choose(module)), () => once().then(choose));
+}
+
+function lazyPage(ready: () => ComponentType | undefined, load: () => Promise<ComponentType>): ComponentType {
   return function Lazy() {
-    const [Page, setPage] = useState<ComponentType | undefined>(() => loadedPage);
+    const [Page, setPage] = useState<ComponentType | undefined>(ready);
     const [failed, setFailed] = useState(false);
     const [attempt, setAttempt] = useState(0);
     useEffect(() => {
+      if (Page) return undefined;
       let gone = false;
       setFailed(false);
       load()
         .then((loaded) => {
-          loadedPage = loaded;
           if (!gone) setPage(() => loaded);
         })
         .catch(() => {

@@ -10,15 +10,9 @@ import { oneWorkload, type ViewState } from "../../lib/url";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
+import { SeverityMark, Subject } from "./marks";
 import { Mute } from "./Mute";
 import { assumptions, figure, formatFigure, limitText, preceding, say, subject, threads, together, worthText } from "./report";
-
-/** The class of the severity mark, as on the overview. */
-const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
-
-export function SeverityMark({ severity }: { severity: Finding["severity"] }) {
-  return <span class={`mark ${TONE[severity]}`}>{severity}</span>;
-}
 
 export function FindingCard({ finding }: { finding: Finding }) {
   const head = `finding-${finding.id}`;
@@ -116,19 +110,6 @@ function Runbook({ path }: { path: string }) {
         <a href={`/${path}`}>{words}</a>
       )}
     </p>
-  );
-}
-
-/** The subject of a finding. A workload is a link to its page. */
-export function Subject({ finding }: { finding: Finding }) {
-  const { view } = useSession();
-  const { several } = useShown();
-  const words = subject(finding, several);
-  if (finding.workload === "") return <>{words}</>;
-  return (
-    <ViewLink to={oneWorkload(view.get(), finding.workload, several ? finding.instance : "")} title="Everything about this workload on one page">
-      {words}
-    </ViewLink>
   );
 }
 

@@ -5,7 +5,7 @@
 import type { Finding } from "../../api/findings";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
-import { SeverityMark, Subject } from "./FindingCard";
+import { SeverityMark, Subject } from "./marks";
 import { chosen, limitedBy, notJudged, plural, subject, verdictText, worthText } from "./report";
 import { useFindings } from "./use-findings";
 
