@@ -144,9 +144,14 @@ func (b *Builder) labelSet(labels []Label) (int, error) {
 	return b.labels[key], b.take(len(key) + 64 + 32*len(set))
 }
 
-// Add adds a sample. The stack has the innermost frame first; the caller may use its memory again. A sample without a
+// Add adds a sample without a time. The stack has the innermost frame first; the caller may use its memory again. A sample without a
 // stack has one frame without a name.
 func (b *Builder) Add(stack []uint32, labels []Label, values ...int64) error {
+	return b.AddAt(0, stack, labels, values...)
+}
+
+// AddAt adds a sample with a time.
+func (b *Builder) AddAt(at int64, stack []uint32, labels []Label, values ...int64) error {
 	if len(stack) == 0 {
 		unknown, err := b.Frame(Frame{})
 		if err != nil {
@@ -169,7 +174,7 @@ func (b *Builder) Add(stack []uint32, labels []Label, values ...int64) error {
 	if err != nil {
 		return err
 	}
-	if err := b.add(stack, set, values); err != nil {
+	if err := b.add(at, stack, set, values); err != nil {
 		return err
 	}
 	for i, v := range values {
@@ -178,14 +183,15 @@ func (b *Builder) Add(stack []uint32, labels []Label, values ...int64) error {
 	return nil
 }
 
-func (b *Builder) add(stack []uint32, set int, values []int64) error {
+func (b *Builder) add(at int64, stack []uint32, set int, values []int64) error {
 	b.buffer = binary.LittleEndian.AppendUint64(b.buffer[:0], uint64(set))
+	b.buffer = binary.LittleEndian.AppendUint64(b.buffer, uint64(at))
 	for _, f := range stack {
 		b.buffer = binary.LittleEndian.AppendUint32(b.buffer, f)
 	}
 	hash := maphash.Bytes(b.seed, b.buffer)
 	for _, i := range b.stacks[hash] {
-		if s := &b.p.Samples[i]; s.Labels == set && slices.Equal(s.Stack, stack) {
+		if s := &b.p.Samples[i]; s.Labels == set && s.At == at && slices.Equal(s.Stack, stack) {
 			for j, v := range values {
 				s.Values[j] += v
 			}
@@ -196,7 +202,7 @@ func (b *Builder) add(stack []uint32, set int, values []int64) error {
 		return fmt.Errorf("more than %d different stacks: %w, record for less time or fewer processes", b.limits.Stacks, ErrLimit)
 	}
 	b.stacks[hash] = append(b.stacks[hash], int32(len(b.p.Samples)))
-	b.p.Samples = append(b.p.Samples, Sample{slices.Clone(stack), set, slices.Clone(values)})
+	b.p.Samples = append(b.p.Samples, Sample{slices.Clone(stack), set, slices.Clone(values), at})
 	return b.take(4*len(stack) + 8*len(values) + 160)
 }
 

@@ -78,6 +78,9 @@ const (
 	// EnclaveBase is the first address of the enclave.
 	EnclaveBase = "enclave_base"
 	Reason      = "reason" // why a thread that was off CPU waited
+	// Time is the numeric label of a pprof file with the beginning of the bucket of time that a sample was taken in, in nanoseconds
+	// since 1970.
+	Time = "time"
 )
 
 // Libraries that are not files, of frames that stand for what is not a function.
@@ -109,6 +112,7 @@ type Sample struct {
 	Stack  []uint32 // indices into Frames, the innermost frame first; never empty
 	Labels int      // index into LabelSets
 	Values []int64  // one for each of Values; none is negative
+	At     int64    // when it was taken, in nanoseconds since 1970, or 0: most readers add up all times
 }
 
 // A Profile holds samples of one recording.

@@ -40,10 +40,12 @@ func (s *Store) newRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/profiles", s.serveList)
 	mux.HandleFunc("GET /api/profiles/merged", s.serveMerged)
+	mux.HandleFunc("GET /api/profiles/tree", s.serveTree)
+	mux.HandleFunc("GET /api/profiles/threads", s.serveThreads)
 	return mux
 }
 
-// ServeHTTP answers GET /api/profiles and /api/profiles/merged.
+// ServeHTTP answers GET /api/profiles and below.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
 // Kept is the answer to GET /api/profiles: the profiles that share time with the asked interval, and have a sample of the
@@ -180,7 +182,13 @@ func (a query) title() string {
 // errNone is the error of a query without an answer.
 var errNone = errors.New("no profile has a sample of that: profiles.enabled takes samples all the time, and \"teescope control profile\" for a while")
 
-// merged adds up the samples of all profiles that share time with the query, and match all its labels.
+// during reports whether a sample was taken in the time of the query, as far as it says when.
+func (a query) during(s *profile.Sample) bool {
+	return s.At == 0 || a.start.UnixNano() <= s.At && s.At < a.end.UnixNano()
+}
+
+// merged adds up the samples of all profiles that share time with the query, and match all its labels. Samples without a time
+// count as a whole.
 func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 	entries := s.between(a.start, a.end)
 	if len(entries) > maxMerged {
@@ -192,7 +200,8 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{})
+		part := e.begin.Before(a.start) || e.end.After(a.end)
+		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{Times: part})
 		if err != nil {
 			skipped++ // it was removed meanwhile, or the disk has lost it
 			continue
@@ -200,7 +209,7 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 		if b == nil {
 			b = profile.NewBuilder("pprof", p.Values, limits())
 		}
-		switch err := b.Merge(p, func(one *profile.Sample) bool { return matches(p, one, a.labels) }); {
+		switch err := b.Merge(p, func(one *profile.Sample) bool { return a.during(one) && matches(p, one, a.labels) }); {
 		case errors.Is(err, profile.ErrValues):
 			skipped++
 		case err != nil:
@@ -252,15 +261,12 @@ func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	select {
-	case s.queries <- struct{}{}:
-		defer func() { <-s.queries }()
-	case <-ctx.Done():
-		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("other queries for profiles take long: try again later"))
+	ctx, done, err := s.begin(r.Context())
+	if err != nil {
+		refuse(w, err)
 		return
 	}
+	defer done()
 	var b bytes.Buffer
 	p, err := s.merged(ctx, a)
 	switch {
@@ -275,6 +281,21 @@ func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	send(w, name, format.Extensions[0], b.Bytes())
+}
+
+// errBusy is the error of a query that could not begin.
+var errBusy = errors.New("other queries for profiles take long: try again later")
+
+// begin waits until no other query runs. Call done when the query has ended.
+func (s *Store) begin(parent context.Context) (ctx context.Context, done func(), err error) {
+	ctx, cancel := context.WithTimeout(parent, patience)
+	select {
+	case s.queries <- struct{}{}:
+		return ctx, func() { <-s.queries; cancel() }, nil
+	case <-ctx.Done():
+		cancel()
+		return nil, nil, errBusy
+	}
 }
 
 // difference draws what has changed from one query to another, whose profile is p.
@@ -307,6 +328,8 @@ func refuse(w http.ResponseWriter, err error) {
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
 	case errors.Is(err, profile.ErrLimit):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
+	case errors.Is(err, errBusy):
+		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("reading the profiles took too long: ask for a shorter time"))
 	default:

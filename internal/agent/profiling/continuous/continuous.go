@@ -197,6 +197,7 @@ func (p *Profiler) profile(ctx context.Context) {
 	before := p.sampler.Tallies()
 	p.about.Frequency, p.about.Weight, p.about.Unwound, p.about.Began = hertz, 1, p.tables != nil, time.Now()
 	p.say("changing the frequency of samples", p.setFrequency(hertz))
+	p.recording.Tick(p.about.Began)
 	every := slow
 	if hertz == demanded {
 		every = fast
@@ -237,6 +238,7 @@ func (p *Profiler) say(what string, err error) {
 
 func (p *Profiler) drain() error {
 	p.table.Tick()
+	p.recording.Tick(time.Now())
 	err := p.sampler.Drain(p.recording.Add)
 	for of := range p.look {
 		if p.tables != nil {

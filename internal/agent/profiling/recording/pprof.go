@@ -68,7 +68,18 @@ func (r *Recording) Profile(about About) (*pprof.Profile, Figures) {
 		b.location(l, &names[i])
 	}
 	for i := range r.samples {
-		b.sample(&r.samples[i], names)
+		s := &r.samples[i]
+		if len(s.moments) == 0 {
+			b.sample(s, names)
+		}
+		for _, m := range s.moments {
+			one := *s
+			one.samples, one.events = m.samples, m.events
+			began := r.clock.began.Add(time.Duration(m.bucket) * r.clock.width)
+			out := b.sample(&one, names)
+			out.NumLabel = map[string][]int64{profile.Time: {began.UnixNano()}}
+			out.NumUnit = map[string][]string{profile.Time: {"nanoseconds"}}
+		}
 	}
 	figures := r.figures(names, about)
 	for _, note := range figures.notes() {
@@ -127,7 +138,7 @@ func (b *builder) mapping(l symbol.Location, n *symbol.Name) *pprof.Mapping {
 	return b.mappings[key]
 }
 
-func (b *builder) sample(s *sample, names []symbol.Name) {
+func (b *builder) sample(s *sample, names []symbol.Name) *pprof.Sample {
 	out := &pprof.Sample{Value: b.values(s), Label: map[string][]string{}}
 	for _, key := range s.standIns() {
 		out.Location = append(out.Location, b.standIn(key))
@@ -161,6 +172,7 @@ func (b *builder) sample(s *sample, names []symbol.Name) {
 		}
 	}
 	b.out.Sample = append(b.out.Sample, out)
+	return out
 }
 
 // unknown returns the location of samples without a stack.

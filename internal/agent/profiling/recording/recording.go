@@ -51,6 +51,7 @@ type sample struct {
 	stackLost       bool
 	left            bool // the walk left the code of the process, so it was cut there
 	samples, events uint64
+	moments         []moment // when they were taken, in ascending order
 	kind
 }
 
@@ -74,6 +75,7 @@ type Recording struct {
 	key         []byte
 	used        int
 
+	clock         clock
 	kept, dropped uint64
 }
 
@@ -183,4 +185,5 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	}
 	r.samples[at].samples += s.Samples
 	r.samples[at].events += s.Events
+	r.at(&r.samples[at], s.Samples, s.Events)
 }

@@ -141,6 +141,7 @@ func open(o Options) (*run, error) {
 	}
 	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0, Unwanted: r.unwanted, Wanted: r.wanted})
 	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Unwound: sampler.Unwinds(), Began: time.Now(), Unseen: sampler.Unseen()}
+	r.recording.Tick(r.about.Began)
 	event, why := sampler.Event()
 	r.about.Event = event
 	line := fmt.Sprintf("taking samples by %s at %d Hz", event, o.Frequency)
@@ -211,6 +212,7 @@ func (r *run) shown() string {
 
 func (r *run) drain() error {
 	r.table.Tick()
+	r.recording.Tick(time.Now())
 	err := r.sampler.Drain(r.recording.Add)
 	for p := range r.ignore {
 		err = errors.Join(err, r.sampler.Ignore(p))

@@ -17,7 +17,6 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/run/profile"
-	"github.com/teescope/teescope/internal/run/profile/read/names"
 )
 
 // maxOTLP is the limit of a request of OTLP in bytes, after decompression. The library reads it as a whole, and an empty
@@ -52,13 +51,13 @@ func isOTLP(data []byte) bool {
 }
 
 // readBinary reads a pprof file or a request of OTLP.
-func readBinary(in *bufio.Reader, finder *names.Finder, limits profile.Limits) (*profile.Profile, error) {
+func readBinary(in *bufio.Reader, o Options, limits profile.Limits) (*profile.Profile, error) {
 	data, err := inputfile.ReadAll(in, maxPprof)
 	if err != nil {
 		return nil, fmt.Errorf("as a pprof file: %w", err)
 	}
 	if !isOTLP(data) {
-		return readPprof(data, finder, limits)
+		return readPprof(data, o, limits)
 	}
 	if len(data) > maxOTLP {
 		return nil, fmt.Errorf("as a request of OTLP it has more than %d MiB, %w", maxOTLP>>20, profile.ErrLimit)
@@ -67,8 +66,8 @@ func readBinary(in *bufio.Reader, finder *names.Finder, limits profile.Limits) (
 	if err != nil {
 		return nil, fmt.Errorf("as a request of OTLP: %w", err)
 	}
-	o := otlp{ProfilesDictionary: from.Dictionary(), limits: limits}
-	return o.read(from)
+	parsed := otlp{ProfilesDictionary: from.Dictionary(), limits: limits}
+	return parsed.read(from)
 }
 
 // otlp reads https://opentelemetry.io/docs/specs/otel/profiles, in the version of the library.

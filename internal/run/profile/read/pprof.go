@@ -28,7 +28,7 @@ const maxParsed = 1 << 30
 const maxNotes = 16
 
 // readPprof reads https://github.com/google/pprof/blob/main/proto/profile.proto.
-func readPprof(data []byte, finder *names.Finder, limits profile.Limits) (*profile.Profile, error) {
+func readPprof(data []byte, o Options, limits profile.Limits) (*profile.Profile, error) {
 	needs, valid := memory(data)
 	if !valid {
 		return nil, errors.New("unknown format: it is binary and no pprof file; use " + Accepted)
@@ -46,10 +46,10 @@ func readPprof(data []byte, finder *names.Finder, limits profile.Limits) (*profi
 	if len(parsed.SampleType) == 0 || len(parsed.SampleType) > maxEvents {
 		return nil, fmt.Errorf("as a pprof file: it has %d types of values, use 1 to %d", len(parsed.SampleType), maxEvents)
 	}
-	if finder != nil {
-		name(parsed, finder)
+	if o.Names != nil {
+		name(parsed, o.Names)
 	}
-	return convert(parsed, limits)
+	return convert(parsed, o.Times, limits)
 }
 
 // name finds the functions of locations without one, in files that the profile has the build IDs of. Its offset in a file is what
@@ -138,7 +138,7 @@ func nested(data []byte, perMessage, perByte int64) int64 {
 	return bytes
 }
 
-func convert(from *pprof.Profile, limits profile.Limits) (*profile.Profile, error) {
+func convert(from *pprof.Profile, times bool, limits profile.Limits) (*profile.Profile, error) {
 	var values []profile.ValueType
 	for _, t := range from.SampleType {
 		values = append(values, profile.ValueType{Type: t.Type, Unit: t.Unit})
@@ -161,7 +161,11 @@ func convert(from *pprof.Profile, limits profile.Limits) (*profile.Profile, erro
 				return nil, fmt.Errorf("sample %d: more than %d frames, %w", n+1, limits.Depth, profile.ErrLimit)
 			}
 		}
-		if err := b.Add(stack, labels(s), s.Value...); err != nil {
+		at := int64(0)
+		if t := s.NumLabel[profile.Time]; times && len(t) == 1 {
+			at = max(t[0], 0)
+		}
+		if err := b.AddAt(at, stack, labels(s), s.Value...); err != nil {
 			return nil, fmt.Errorf("sample %d: %w", n+1, err)
 		}
 	}
@@ -211,7 +215,7 @@ func location(b *profile.Builder, l *pprof.Location) ([]uint32, error) {
 	return list, nil
 }
 
-// labels returns the labels of a sample. Numbers become text without their unit.
+// labels returns the labels of a sample but its time. Numbers become text without their unit.
 func labels(s *pprof.Sample) []profile.Label {
 	var list []profile.Label
 	for _, key := range slices.Sorted(maps.Keys(s.Label)) {
@@ -220,6 +224,9 @@ func labels(s *pprof.Sample) []profile.Label {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.NumLabel)) {
+		if key == profile.Time {
+			continue
+		}
 		for _, v := range s.NumLabel[key] {
 			list = append(list, profile.Label{Key: key, Value: strconv.FormatInt(v, 10)})
 		}

@@ -42,6 +42,7 @@ const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data),
 type Options struct {
 	Event    string        // event of a recording with several events; empty if there is only one
 	Names    *names.Finder // of functions that a file has no names for; nil leaves them unresolved
+	Times    bool          // keeps apart samples of different times, of the formats that have them
 	Progress func(int64)   // is told how many bytes of a perf.data were read; may be nil
 }
 
@@ -79,7 +80,7 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 	var p *profile.Profile
 	switch f := recognise(head); f {
 	case binaryFile:
-		p, err = readBinary(in, o.Names, limits)
+		p, err = readBinary(in, o, limits)
 	case foldedStacks:
 		p, err = readLines(in, newFolded(limits))
 	case perfScript:

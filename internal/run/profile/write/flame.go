@@ -46,6 +46,7 @@ type bar struct {
 	depth  int
 	from   int64   // in the unit of the shown value
 	values []int64 // of the frame and all that it calls, one for each of the profile's values
+	self   int64   // of samples whose innermost frame it is
 	frame  uint32
 }
 
@@ -56,14 +57,18 @@ type plan struct {
 	sums  [][]int64         // of each sample: the values of all before it
 	main  int
 	least int64 // smallest value that is drawn
+	most  int   // bars
 	bars  []bar // with the root at the depth 0
 	depth int   // of the graph
 }
 
-// layout returns the bars of a flame graph.
-func layout(p *profile.Profile) *plan {
+// layout returns the bars of a picture.
+func layout(p *profile.Profile) *plan { return place(p, mostBars, max(1, p.Total()/int64(width*5))) }
+
+// place returns the bars of a flame graph from a value on. If there are more than may be, the narrowest are omitted.
+func place(p *profile.Profile, most int, least int64) *plan {
 	rank, _ := ranks(p, func(f profile.Frame) string { return f.Name() + "\x00" + f.Library })
-	l := &plan{list: ordered(p, rank, false), rank: rank, main: p.Main}
+	l := &plan{list: ordered(p, rank, false), rank: rank, main: p.Main, most: most}
 	sums := make([]int64, len(p.Values))
 	for _, s := range l.list {
 		l.sums = append(l.sums, slices.Clone(sums))
@@ -72,7 +77,7 @@ func layout(p *profile.Profile) *plan {
 		}
 	}
 	l.sums = append(l.sums, sums)
-	for l.least = max(1, sums[l.main]/int64(width*5)); ; l.least *= 2 {
+	for l.least = least; ; l.least *= 2 {
 		l.bars, l.depth = l.bars[:0], 0
 		if l.place(0, len(l.list), 0) {
 			return l
@@ -93,10 +98,14 @@ func (l *plan) place(begin, end, depth int) bool {
 			next++
 		}
 		if l.sums[next][l.main]-l.sums[i][l.main] >= l.least {
-			if len(l.bars) >= mostBars {
+			if len(l.bars) >= l.most {
 				return false
 			}
-			one := bar{depth, l.sums[i][l.main], slices.Clone(l.sums[next]), at(i)}
+			deeper := i
+			for deeper < next && len(l.list[deeper].Stack) == depth+1 {
+				deeper++
+			}
+			one := bar{depth, l.sums[i][l.main], slices.Clone(l.sums[next]), l.sums[deeper][l.main] - l.sums[i][l.main], at(i)}
 			for k, v := range l.sums[i] {
 				one.values[k] -= v
 			}
@@ -150,8 +159,8 @@ func writeSVG(w io.Writer, p *profile.Profile, title string) error {
 
 // graph writes the picture. The style is empty within a page, which has it.
 func graph(w io.Writer, p *profile.Profile, of look, title, css string) error {
-	l := layout(p)
 	total := float64(p.Total())
+	l := layout(p)
 	height := top + l.depth*row + 24
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d" role="img" aria-label="%s">`+"\n", width, height, width, height, text.HTML("Flame graph of "+title))

@@ -117,6 +117,9 @@ func writePprof(w io.Writer, p *profile.Profile, title string) error {
 			}
 			one.Label[l.Key] = append(one.Label[l.Key], l.Value)
 		}
+		if s.At > 0 {
+			one.NumLabel, one.NumUnit = map[string][]int64{profile.Time: {s.At}}, map[string][]string{profile.Time: {"nanoseconds"}}
+		}
 		out.Sample = append(out.Sample, one)
 	}
 	if err := out.CheckValid(); err != nil {

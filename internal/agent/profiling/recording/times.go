@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import "time"
+
+// Limits of the times of samples. Above one of them, buckets become twice as long.
+const (
+	maxBuckets = 1200
+	maxMoments = maxStacks // of all samples; in a single bucket there are no more
+	// bucket is the shortest bucket. The times of samples are those at which they are read, and the agent reads twice a second.
+	bucket = 500 * time.Millisecond
+)
+
+// moment is how many samples were taken in a bucket.
+type moment struct {
+	bucket          uint32
+	samples, events uint64
+}
+
+// clock divides the time of a recording into buckets.
+type clock struct {
+	began, last time.Time
+	width       time.Duration
+	now         uint32 // the bucket of the samples that are added
+	moments     int
+}
+
+// Tick says that the samples that are added next were taken since the last Tick. Without a Tick, samples have no times.
+func (r *Recording) Tick(now time.Time) {
+	c := &r.clock
+	if c.began.IsZero() {
+		c.began, c.last, c.width = now, now, bucket
+		return
+	}
+	for c.last.Sub(c.began) >= maxBuckets*c.width {
+		r.coarsen()
+	}
+	c.now, c.last = uint32(c.last.Sub(c.began)/c.width), now
+}
+
+// at adds the time of samples.
+func (r *Recording) at(s *sample, samples, events uint64) {
+	if r.clock.began.IsZero() {
+		return
+	}
+	if n := len(s.moments); n > 0 && s.moments[n-1].bucket == r.clock.now {
+		s.moments[n-1].samples += samples
+		s.moments[n-1].events += events
+		return
+	}
+	for r.clock.moments >= maxMoments {
+		r.coarsen()
+	}
+	s.moments = append(s.moments, moment{r.clock.now, samples, events})
+	r.clock.moments++
+}
+
+// coarsen makes buckets twice as long.
+func (r *Recording) coarsen() {
+	r.clock.width *= 2
+	r.clock.now /= 2
+	r.clock.moments = 0
+	for i := range r.samples {
+		kept := r.samples[i].moments[:0]
+		for _, m := range r.samples[i].moments {
+			m.bucket /= 2
+			if n := len(kept); n > 0 && kept[n-1].bucket == m.bucket {
+				kept[n-1].samples += m.samples
+				kept[n-1].events += m.events
+				continue
+			}
+			kept = append(kept, m)
+		}
+		r.samples[i].moments = kept
+		r.clock.moments += len(kept)
+	}
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/write"
+)
+
+// taken is a sample of the test: a function in which a thread was, seconds after epoch, for some milliseconds.
+type taken struct {
+	second   float64
+	tid      string
+	function string
+	kernel   bool
+	label    profile.Label
+	ms       int64
+}
+
+// timed is a profile of the first minute of epoch.
+func timed(t *testing.T, value string, samples []taken) []byte {
+	t.Helper()
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: value, Unit: "nanoseconds"}}, profile.DefaultLimits())
+	for _, one := range samples {
+		f, err := b.Frame(profile.Frame{Function: one.function, Library: map[bool]string{true: "[kernel.kallsyms]", false: "/bin/app"}[one.kernel], Kernel: one.kernel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels := []profile.Label{{Key: profile.PID, Value: "7"}, {Key: profile.Thread, Value: one.tid}, {Key: profile.Process, Value: "app"}, one.label}
+		at := epoch.Add(time.Duration(one.second * float64(time.Second))).UnixNano()
+		if err := b.AddAt(at, []uint32{f}, labels, 1, one.ms*1e6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return encoded(t, b, epoch)
+}
+
+// TestThreadsShowWhatTheyDid has two threads whose states at each time are known, one with a wait that is longer than a bucket.
+func TestThreadsShowWhatTheyDid(t *testing.T) {
+	s := filled(t, 0, nil)
+	if err := s.add(timed(t, "cpu", []taken{
+		{0, "8", "work", false, profile.Label{}, 100}, {0, "8", "do_syscall_64", true, profile.Label{}, 50}, {0.5, "8", "irq", true, profile.Label{}, 20},
+		{2, "9", "[in enclave]", false, profile.Label{Key: profile.Enclave, Value: "inside"}, 400},
+	})); err != nil {
+		t.Fatal(err)
+	}
+	status, body, _ := get(s, "/api/profiles/threads?start="+at(0)+"&end="+at(1))
+	var got Threads
+	if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 {
+		t.Fatal(status, body, err)
+	}
+	if got.Begin != float64(epoch.Unix()) || got.Width != 0.5 || got.Buckets != 120 || got.LeftOut != 0 || got.Untimed != 0 {
+		t.Errorf("%+v", got)
+	}
+	if want := []string{"user", "system call", "kernel", "in enclave"}; !reflect.DeepEqual(got.States, want) {
+		t.Errorf("states %v, want %v", got.States, want)
+	}
+	if len(got.Threads) != 2 || got.Threads[0].TID != "9" || !reflect.DeepEqual(got.Threads[0].Pieces, [][3]int64{{4, 3, 400e6}}) ||
+		!reflect.DeepEqual(got.Threads[1].Pieces, [][3]int64{{0, 0, 100e6}, {0, 1, 50e6}, {1, 2, 20e6}}) {
+		t.Errorf("threads: %s", body)
+	}
+	// The tree of a span has its samples alone, also with a thread.
+	for query, want := range map[string]int64{
+		"start=" + at(0) + "&end=" + at(1): 570e6, "start=" + fmt.Sprint(epoch.Unix()) + "&end=" + fmt.Sprintf("%.1f", float64(epoch.Unix())+0.5): 150e6,
+		"start=" + at(0) + "&end=" + at(1) + "&label=tid:9": 400e6,
+	} {
+		var tree write.Tree
+		status, body, _ := get(s, "/api/profiles/tree?"+query)
+		if err := json.Unmarshal([]byte(body), &tree); err != nil || status != 200 || tree.Total != want {
+			t.Errorf("%s: %d, total %d, want %d, %v", query, status, tree.Total, want, err)
+		}
+	}
+}
+
+// A wait is known at its end, and lasted before it.
+func TestWaitsAreShownWhereTheyWere(t *testing.T) {
+	l := newTimeline(epoch, epoch.Add(10*time.Second))
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "off-cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	if err := b.AddAt(epoch.Add(2*time.Second).UnixNano(), nil, []profile.Label{{Key: profile.Thread, Value: "8"}, {Key: profile.Reason, Value: "disk"}}, 1200e6); err != nil {
+		t.Fatal(err)
+	}
+	l.add(b.Profile(), nil)
+	got := l.answer()
+	if want := [][3]int64{{2, 0, 200e6}, {3, 0, 500e6}, {4, 0, 500e6}}; !reflect.DeepEqual(got.Threads[0].Pieces, want) || got.States[0] != "waits: disk" {
+		t.Errorf("%v %v", got.Threads[0].Pieces, got.States)
+	}
+}
+
+// An answer has at most so many threads and states, whatever the samples say.
+func TestTimelineIsBounded(t *testing.T) {
+	l := newTimeline(epoch, epoch.Add(24*time.Hour))
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	for i := range 200 {
+		labels := []profile.Label{{Key: profile.Thread, Value: fmt.Sprint(i)}, {Key: profile.Reason, Value: fmt.Sprint("reason ", i)}}
+		if err := b.AddAt(epoch.Add(time.Duration(i)*7*time.Minute).UnixNano(), nil, labels, int64(i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.add(b.Profile(), nil)
+	got := l.answer()
+	if got.Buckets != maxBuckets || len(got.States) != maxStates || len(got.Threads) != maxThreads || got.LeftOut != 200-maxThreads || got.Threads[0].TID != "199" {
+		t.Errorf("%d buckets, %d states, %d threads, %d left out", got.Buckets, len(got.States), len(got.Threads), got.LeftOut)
+	}
+}
+
+// A profile without times is said to be missing, and its samples are in each tree.
+func TestProfilesWithoutTimesAreNamed(t *testing.T) {
+	s := filled(t, 1, nil)
+	var got Threads
+	_, body, _ := get(s, "/api/profiles/threads?start="+at(0)+"&end="+at(1))
+	if err := json.Unmarshal([]byte(body), &got); err != nil || got.Untimed != 1 || len(got.Threads) != 0 {
+		t.Errorf("%s, %v", body, err)
+	}
+	if status, body, _ := get(s, "/api/profiles/threads?start="+at(5)+"&end="+at(6)); status != 404 {
+		t.Errorf("without a profile: %d %s", status, body)
+	}
+}
