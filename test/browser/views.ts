@@ -35,6 +35,7 @@ export function views(one: string, two: string): View[] {
     explore: { more: "&expr=rate(node_context_switches_total[10s])", ready: chart("result-0"), newest: plot("result-0") },
     status: { ready: `${panel("probes")} tbody tr`, newest: `${panel("targets")} tbody` },
     fleet: { ready: `${panel("Nodes")} tbody tr` },
+    profile: { ready: panel("flame") }, // profiles are off; profile.test.ts has some
     dashboards: { ready: `${panel("boards")}[data-state="ready"]` }, // nobody has kept one
   };
   return PAGES.map((page) => {

@@ -79,6 +79,13 @@ func (s *Store) threads(ctx context.Context, a query) (*Threads, error) {
 	if len(entries) > maxRead {
 		return nil, fmt.Errorf("%d profiles are in that time, and for threads %d may be: ask for a shorter time: %w", len(entries), maxRead, profile.ErrLimit)
 	}
+	// The columns are of the time in which the workload has samples.
+	entries = slices.DeleteFunc(entries, func(e entry) bool {
+		return slices.ContainsFunc(a.labels, func(l profile.Label) bool { return l.Key == profile.Workload && !s.workloads(e)[l.Value] })
+	})
+	if len(entries) == 0 {
+		return nil, errNone
+	}
 	begin, end := a.start, a.end
 	if first := entries[0].begin; first.After(begin) {
 		begin = first

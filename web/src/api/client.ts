@@ -111,6 +111,12 @@ export class Client {
     return this.requestAt("fleet", `api/fleet?${new URLSearchParams(params).toString()}`, whole, fleet, signal);
   }
 
+  /** Returns what a path of the server's own API answers. The reason of a refusal is the server's. */
+  answer<T>(what: string, path: string, params: URLSearchParams, decode: Decoder<T>, signal?: AbortSignal): Promise<T> {
+    const open = async (r: Response): Promise<unknown> => (r.ok ? parse(r, await r.text()) : unwrap(r));
+    return this.requestAt(what, `${path}?${params.toString()}`, open, decode, signal);
+  }
+
   /** Returns the threads of a workload on this machine, or undefined if no agent here watches it. */
   threads(workload: string, signal?: AbortSignal): Promise<Threads | undefined> {
     const url = `api/top/threads?${new URLSearchParams({ workload }).toString()}`;

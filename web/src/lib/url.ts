@@ -6,7 +6,7 @@ import { type AllPanels, formatPanels, parsePanels } from "./panel-params";
 import { formatPageParams, type PageParams, parsePageParams } from "./page-params";
 import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime, type Zone } from "./time";
 
-export const PAGES = ["overview", "findings", "tee", "system", "containers", "infrastructure", "workload", "compare", "explore", "status", "dashboards", "fleet"] as const;
+export const PAGES = ["overview", "findings", "tee", "system", "containers", "infrastructure", "workload", "compare", "explore", "status", "dashboards", "fleet", "profile"] as const;
 export type PageId = (typeof PAGES)[number];
 
 export interface ViewState extends PageParams {

@@ -18,6 +18,7 @@ const Containers = views((m) => m.Containers);
 const Infrastructure = views((m) => m.Infrastructure);
 const Status = views((m) => m.Status);
 const Workload = lazyPages(() => import("./Workload"))((m) => m.Workload);
+const Profile = lazyPages(() => import("./Profile"))((m) => m.Profile);
 const Compare = lazyPages(() => import("./Compare"))((m) => m.Compare);
 const explore = lazyPages(() => import("./Explore"));
 const Dashboards = explore((m) => m.Dashboards);
@@ -37,6 +38,7 @@ const HEADLINE: Readonly<Record<PageId, string>> = {
   status: "Status of teescope",
   dashboards: "Dashboards",
   fleet: "Fleet",
+  profile: "Profile: the code that takes the time",
 };
 
 export function App() {
@@ -76,6 +78,7 @@ export function App() {
         {page === "status" && <Status />}
         {page === "dashboards" && <Dashboards />}
         {page === "fleet" && <Fleet />}
+        {page === "profile" && <Profile />}
       </main>
     </>
   );

@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import type { Change } from "../api/control";
 import { useSession } from "../lib/session";
 import { formatClock, formatSpan, zoneName } from "../lib/time";
+import { ViewLink } from "../lib/ViewLink";
 import { claimed, stated } from "../lib/words";
 import { useShown } from "../panels/use-data";
 import { useControl } from "./use-control";
@@ -52,16 +53,18 @@ export function Switches({ name, node }: { name: string; node: string }) {
   );
 }
 
-/** Leads to the code that took the CPU time of the shown time range, and to its difference from as much time before. The server draws both. */
+/** Leads to the code that took the CPU time of the shown time range: on the page, and as pictures that the server draws. */
 function FlameLink({ name }: { name: string }) {
   const { from, to } = useShown().interval;
   const path = `api/profiles/merged?format=html&workload=${encodeURIComponent(name)}&start=${Math.floor(from)}&end=${Math.ceil(to)}`;
   return (
     <p class="page-note">
+      <ViewLink to={{ page: "profile" }}>Its code and threads</ViewLink>
+      {", a "}
       <a href={path} target="_blank">
-        Flame graph of its code
+        flame graph of its code
       </a>
-      {", or "}
+      {", or one "}
       <a href={`${path}&base.start=${Math.floor(2 * from - to)}&base.end=${Math.floor(from)}`} target="_blank">
         of what changed
       </a>

@@ -26,6 +26,7 @@ const PAGE_TITLE: Readonly<Record<PageId, string>> = {
   status: "Status",
   dashboards: "Dashboards",
   fleet: "Fleet",
+  profile: "Profile",
 };
 
 export function Header() {

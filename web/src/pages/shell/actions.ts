@@ -6,7 +6,7 @@ import type { Session } from "../../lib/session";
 import { shownInterval } from "../../lib/session";
 import { toggleTheme } from "../../lib/theme";
 import { findRange, RANGES } from "../../lib/time";
-import { clearFilters, PAGES, type ViewState } from "../../lib/url";
+import { clearFilters, type PageId, PAGES, type ViewState } from "../../lib/url";
 
 /** Stops the live view at this moment, or resumes it. */
 export function togglePause(view: ViewState, now: number): ViewState {
@@ -32,9 +32,12 @@ function click(id: string): void {
   document.getElementById(id)?.click();
 }
 
+/** The keys of pages whose first letter has another meaning. */
+const LETTERS: Readonly<Partial<Record<PageId, string>>> = { fleet: "n", profile: "g" };
+
 export const SHORTCUTS: readonly Shortcut[] = [
   ...PAGES.map((page, i) => ({
-    keys: [i < 10 ? String((i + 1) % 10) : page === "fleet" ? "n" : page.charAt(0)], // f filters
+    keys: [i < 10 ? String((i + 1) % 10) : (LETTERS[page] ?? page.charAt(0))],
     does: `Go to ${page}`,
     run: (s: Session): void => {
       s.view.update((v) => ({ ...v, page }));

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Where in the code the time goes: threads over time, a flame graph, the callers and callees of a function, and a table of
+// functions. All are of the chosen workload, or of all.
+import { useMemo, useState } from "preact/hooks";
+import { profileTree, type ProfileTree, type ThreadTimes, threadTimes } from "../api/profiles";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { formatClock } from "../lib/time";
+import { formatShare, formatValue } from "../lib/units";
+import { useRequest, useShown } from "../panels/use-data";
+import { changeStep } from "./profile/colours";
+import { FlameCanvas } from "./profile/FlameCanvas";
+import { FunctionTable } from "./profile/FunctionTable";
+import { type Chosen, ThreadCanvas, threadName } from "./profile/ThreadCanvas";
+import { buildTree, callees, callers, functions, matching, type Tree, valueOf, WHOLE } from "./profile/tree";
+import "../styles/profile.css";
+
+/** Profiles are of a minute, so a live page asks twice in one. */
+const PERIOD = 30;
+
+export function Profile() {
+  const view = useStore(useSession().view);
+  const { interval } = useShown();
+  const [workload] = view.workloads;
+  const [chosen, setChosen] = useState<Chosen | undefined>(undefined);
+  const [changed, setChanged] = useState(false);
+  // A span is chosen in what is shown, so the threads stay as they are while one is.
+  const [held, setHeld] = useState<ThreadTimes | undefined>(undefined);
+  const several = view.workloads.length > 1;
+  const range = { from: Math.floor(interval.from), to: Math.ceil(interval.to) };
+  const tick = String(Math.floor(interval.to / PERIOD));
+  const key = `${workload ?? ""} ${view.fixed ? `${range.from} ${range.to}` : view.range}`;
+  const asked = (from: number, to: number): URLSearchParams => {
+    const params = new URLSearchParams({ start: String(from), end: String(to) });
+    if (workload !== undefined) params.set("workload", workload);
+    return params;
+  };
+  const threads = useRequest(({ client }, signal) => client.answer("threads", "api/profiles/threads", asked(range.from, range.to), threadTimes, signal), key, tick, !several);
+  const times = chosen ? held : threads.value;
+  const row = chosen && times ? times.threads[chosen.row] : undefined;
+  const query = (): URLSearchParams => {
+    if (!chosen || !times) {
+      const params = asked(range.from, range.to);
+      if (changed) {
+        params.set("base.start", String(2 * range.from - range.to));
+        params.set("base.end", String(range.from));
+      }
+      return params;
+    }
+    const params = asked(times.begin + chosen.begin * times.width, times.begin + chosen.end * times.width);
+    if (row) params.append("label", `tid:${row.tid}`);
+    return params;
+  };
+  const tree = useRequest(
+    ({ client }, signal) => client.answer("tree", "api/profiles/tree", query(), profileTree, signal),
+    `${key} ${chosen ? JSON.stringify([chosen, times?.begin]) : String(changed)}`,
+    chosen ? "" : tick,
+    !several,
+  );
+  if (several) return <p class="page-note">This page shows one workload, or all: the filter selects {view.workloads.join(", ")}.</p>;
+  return (
+    <>
+      <section class="panel" aria-labelledby="threads-head" data-panel="threads" data-state={times ? "ready" : threads.error ? "error" : "loading"}>
+        <h2 id="threads-head">Threads of {workload ?? "all workloads"}</h2>
+        {times && times.threads.length > 0 && (
+          <ThreadCanvas
+            times={times}
+            chosen={chosen}
+            onChoose={(next) => {
+              setHeld(times);
+              setChosen(next);
+            }}
+          />
+        )}
+        {times && <p class="page-note">{threadNote(times)}</p>}
+        {!times && <p class="page-note">{threads.error ? threads.error.message : "Loading…"}</p>}
+      </section>
+      <section class="panel" aria-labelledby="flame-head" data-panel="flame" data-state={tree.value ? "ready" : tree.error ? "error" : "loading"} data-stale={tree.stale ? "" : undefined}>
+        <h2 id="flame-head">Flame graph{chosen && times ? ` of ${spanText(times, chosen)}` : ""}</h2>
+        <p class="chart-bar">
+          {chosen ? (
+            <button
+              type="button"
+              class="plain-button"
+              onClick={() => {
+                setChosen(undefined);
+              }}
+            >
+              Show all threads and times
+            </button>
+          ) : (
+            <button
+              type="button"
+              class="chip"
+              aria-pressed={changed}
+              onClick={() => {
+                setChanged(!changed);
+              }}
+            >
+              What changed since as much time before
+            </button>
+          )}
+        </p>
+        {tree.error && <p class="page-note">{tree.error.message}</p>}
+        {tree.value && <Graphs key={key} profile={tree.value} />}
+        {!tree.value && !tree.error && <p class="page-note">Loading…</p>}
+      </section>
+    </>
+  );
+}
+
+function spanText(times: ThreadTimes, { row, begin, end }: Chosen): string {
+  const thread = times.threads[row];
+  return `${thread ? threadName(thread) : "all threads"}, ${formatClock(times.begin + begin * times.width)} to ${formatClock(times.begin + end * times.width)}`;
+}
+
+function threadNote({ threads, left_out, untimed, width }: ThreadTimes): string {
+  const parts = [`A column is ${formatValue(width, "seconds")}. Drag over a span, or click a thread, to see its code.`];
+  if (threads.length === 0) parts[0] = "No sample of this time says when it was taken.";
+  if (left_out > 0) parts.push(`${left_out} threads with less time are left out.`);
+  if (untimed > 0) parts.push(`${untimed} profiles have no times, so they are not here.`);
+  return parts.join(" ");
+}
+
+function Graphs({ profile }: { profile: ProfileTree }) {
+  const [search, setSearch] = useState("");
+  const [picked, setPicked] = useState<string | undefined>(undefined);
+  const tree = useMemo(() => buildTree(profile.table, profile.total, profile), [profile]);
+  const rows = useMemo(() => functions(tree), [tree]);
+  const marked = useMemo(() => matching(profile.table, search), [profile, search]);
+  const found = useMemo(() => (marked ? valueOf(tree, marked) : 0), [tree, marked]);
+  const differs = profile.before.length > 0;
+  const change = useMemo(() => (differs ? { before: profile.before, after: profile.after } : undefined), [profile]);
+  const frame = profile.table.findIndex((f) => `${f.name}\n${f.library}` === picked);
+  const sandwich = useMemo(() => (frame >= 0 ? { callers: callers(tree, frame), callees: callees(tree, frame) } : undefined), [tree, frame]);
+  const value = (v: number): string => (differs ? formatShare(v / profile.total) : amount(v, profile.unit));
+  const pick = (index: number): void => {
+    const f = profile.table[index];
+    setPicked(f && `${f.name}\n${f.library}`);
+  };
+  const say = (of: Tree, node: number): string => {
+    const function_ = of.table[of.frame[node] ?? 0];
+    const total = of.total[node] ?? 0;
+    if (node === WHOLE) return `all: ${value(total)}`;
+    const library = function_?.library ? `, ${function_.library}` : "";
+    if (of === tree && change) {
+      const [before, after] = [(change.before[node - 1] ?? 0) / 1e9, (change.after[node - 1] ?? 0) / 1e9];
+      const words = changeStep(before, after) === 0 ? "about the same" : after > before ? "more" : "less";
+      return `${function_?.name ?? ""}: ${formatShare(before)} before, ${formatShare(after)} now, ${words}${library}`;
+    }
+    return `${function_?.name ?? ""}: ${value(total)}, ${formatShare(total / (of.total[WHOLE] ?? 1))}, self ${value(of.self[node] ?? 0)}${library}`;
+  };
+  return (
+    <>
+      <div class="chart-bar">
+        <label>
+          Search{" "}
+          <input
+            type="search"
+            value={search}
+            autoComplete="off"
+            onInput={(event) => {
+              setSearch(event.currentTarget.value);
+            }}
+          />
+        </label>
+        <span role="status">{marked && `${formatShare(found / profile.total)} of the time`}</span>
+        <span class="at">{differs ? "Orange has a larger share than before, and blue a smaller one" : "Colours are libraries; orange is the kernel, grey has no name"}</span>
+      </div>
+      <FlameCanvas tree={tree} title="Flame graph" say={(node) => say(tree, node)} marked={marked} change={change} onFunction={pick} />
+      {sandwich && (
+        <div class="sandwich" data-panel="sandwich">
+          <h3>
+            {profile.table[frame]?.name}{" "}
+            <button
+              type="button"
+              class="plain-button"
+              onClick={() => {
+                setPicked(undefined);
+              }}
+            >
+              Close
+            </button>
+          </h3>
+          <h4>Callers: who calls it, the nearest first</h4>
+          <FlameCanvas tree={sandwich.callers} title="Callers" say={(node) => say(sandwich.callers, node)} marked={marked} onFunction={pick} />
+          <h4>Callees: what it calls</h4>
+          <FlameCanvas tree={sandwich.callees} title="Callees" say={(node) => say(sandwich.callees, node)} marked={marked} onFunction={pick} />
+        </div>
+      )}
+      <h3>Functions</h3>
+      <FunctionTable tree={tree} rows={rows} marked={marked} value={value} onFunction={pick} />
+      <p class="page-note">
+        {profile.title}: {differs ? "shares" : `${amount(profile.total, profile.unit)} of ${profile.type}`}
+        {profile.samples > 0 && `, n=${Math.round(profile.samples)}`}
+        {profile.least > 1 && `; frames below ${formatShare(profile.least / profile.total)} are left out`}
+        {profile.notes.map((note) => `; ${note}`)}
+      </p>
+    </>
+  );
+}
+
+function amount(value: number, unit: string): string {
+  return unit === "nanoseconds" ? formatValue(value / 1e9, "seconds") : `${formatValue(value, "count")} ${unit === "count" ? "" : unit}`.trim();
+}

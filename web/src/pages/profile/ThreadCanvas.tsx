@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What threads did over time: a row for each thread, and in each bucket of time the share of each state. A span and a thread can
+// be chosen, by pointer or by keys.
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { ThreadTimes } from "../../api/profiles";
+import { useThemeName } from "../../lib/theme";
+import { formatClock } from "../../lib/time";
+import { formatValue } from "../../lib/units";
+import { palette, type Palette, stateColour } from "./colours";
+import { useWidth } from "./use-width";
+
+const ROW = 20;
+/** CSS pixels for the names of threads. */
+const NAMES = 190;
+const LETTER = 7;
+const TICKS = 5;
+
+/** A span of buckets, the end excluded, and a thread or -1 for all. */
+export interface Chosen {
+  row: number;
+  begin: number;
+  end: number;
+}
+
+interface ThreadCanvasProps {
+  times: ThreadTimes;
+  chosen: Chosen | undefined;
+  onChoose: (chosen: Chosen | undefined) => void;
+}
+
+export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
+  const [box, width] = useWidth();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [at, setAt] = useState({ row: 0, bucket: 0 });
+  const [span, setSpan] = useState<Chosen | undefined>(undefined); // that is being chosen
+  const drag = useRef<Chosen | undefined>(undefined);
+  const theme = useThemeName();
+  const colours = useMemo(palette, [theme]);
+  const plot = Math.max(width - NAMES, 1);
+  const shown = span ?? chosen;
+  useLayoutEffect(() => {
+    if (canvas.current && width > NAMES) draw(canvas.current, times, width, colours, shown, at);
+  }, [times, width, colours, shown, at]);
+
+  const place = (event: MouseEvent): { row: number; bucket: number } => {
+    const { left, top } = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    const x = event.clientX - left - NAMES;
+    const row = Math.min(Math.max(Math.floor((event.clientY - top) / ROW), 0), times.threads.length - 1);
+    return { row, bucket: x < 0 ? -1 : Math.min(Math.floor((x / plot) * times.buckets), times.buckets - 1) };
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const { row, bucket } = at;
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step !== undefined) {
+      const next = Math.min(Math.max(bucket + step, 0), times.buckets - 1);
+      setAt({ row, bucket: next });
+      if (event.shiftKey) {
+        const before = span ?? { row, begin: bucket, end: bucket + 1 };
+        setSpan(next >= bucket ? { ...before, end: Math.max(before.end, next + 1) } : { ...before, begin: Math.min(before.begin, next) });
+      } else setSpan(undefined);
+    } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      setAt({ row: Math.min(Math.max(row + (event.key === "ArrowDown" ? 1 : -1), 0), times.threads.length - 1), bucket });
+      setSpan(undefined);
+    } else if (event.key === "Enter" || event.key === " ") {
+      onChoose(span ?? { row, begin: 0, end: times.buckets });
+      setSpan(undefined);
+    } else if (event.key === "Escape") {
+      setSpan(undefined);
+      onChoose(undefined);
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div class="threads" ref={box}>
+      <ul class="legend" aria-label="States">
+        {times.states.map((state, i) => (
+          <li key={state}>
+            <span
+              class="swatch"
+              ref={(element: HTMLElement | null) => {
+                if (element) element.style.background = stateColour(colours, state, i);
+              }}
+            />
+            {state}
+          </li>
+        ))}
+      </ul>
+      <div class="threads-scroll">
+        <canvas
+          ref={canvas}
+          role="application"
+          tabIndex={0}
+          aria-label="Threads over time. Up and down choose a thread, left and right move in time, with Shift a span is chosen, Enter shows its code, Escape shows all."
+          onKeyDown={onKeyDown}
+          onPointerDown={(event) => {
+            const { row, bucket } = place(event);
+            event.currentTarget.setPointerCapture(event.pointerId);
+            drag.current = bucket < 0 ? { row, begin: 0, end: times.buckets } : { row, begin: bucket, end: bucket + 1 };
+          }}
+          onPointerMove={(event) => {
+            const { row, bucket } = place(event);
+            setAt({ row, bucket: Math.max(bucket, 0) });
+            const from = drag.current;
+            if (!from || bucket < 0) return;
+            setSpan({ row: row === from.row ? row : -1, begin: Math.min(from.begin, bucket), end: Math.max(from.begin, bucket) + 1 });
+          }}
+          onPointerUp={() => {
+            if (drag.current) onChoose(span ?? { ...drag.current, begin: 0, end: times.buckets }); // a click chooses the thread
+            drag.current = undefined;
+            setSpan(undefined);
+          }}
+        />
+      </div>
+      <div class="threads-axis" aria-hidden="true">
+        {Array.from({ length: TICKS }, (_, i) => (
+          <span key={i}>{formatClock(times.begin + (i / (TICKS - 1)) * times.buckets * times.width)}</span>
+        ))}
+      </div>
+      <p class="at" role="status">
+        {describe(times, at.row, at.bucket)}
+      </p>
+    </div>
+  );
+}
+
+/** A thread in words. */
+export function threadName({ process, thread, pid, tid }: ThreadTimes["threads"][number]): string {
+  return `${thread === "" ? process : thread} ${tid}${pid === tid || pid === "" ? "" : ` of ${process} ${pid}`}`;
+}
+
+function describe(times: ThreadTimes, row: number, bucket: number): string {
+  const thread = times.threads[row];
+  if (!thread) return "";
+  const states = thread.pieces.filter(([b]) => b === bucket).map(([, state, ns]) => `${times.states[state] ?? ""} ${formatValue(ns / 1e9, "seconds")}`);
+  const when = formatClock(times.begin + bucket * times.width);
+  return `${threadName(thread)}, ${when} for ${formatValue(times.width, "seconds")}: ${states.length === 0 ? "no sample" : states.join(", ")}`;
+}
+
+function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colours: Palette, chosen: Chosen | undefined, at: { row: number; bucket: number }): void {
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  const ratio = devicePixelRatio;
+  const height = times.threads.length * ROW;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.height = `${height}px`;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = `11.5px ${getComputedStyle(canvas).fontFamily}`;
+  context.textBaseline = "middle";
+  const each = (width - NAMES) / times.buckets;
+  const all = times.width * 1e9;
+  let rectangles = 0;
+  times.threads.forEach((thread, row) => {
+    const top = row * ROW;
+    const name = threadName(thread);
+    const fits = Math.floor((NAMES - 8) / LETTER);
+    context.globalAlpha = 1;
+    context.fillStyle = row === at.row ? colours.accent : colours.text;
+    context.fillText(name.length > fits ? `${name.slice(0, fits - 1)}…` : name, 2, top + ROW / 2);
+    context.globalAlpha = 0.12;
+    context.fillStyle = colours.rest;
+    context.fillRect(NAMES, top + 1, width - NAMES, ROW - 2);
+    context.globalAlpha = 1;
+    let last = -1;
+    let used = 0;
+    for (const [bucket, state, ns] of thread.pieces) {
+      if (bucket !== last) used = 0;
+      last = bucket;
+      const part = Math.min(ns / all, 1 - used);
+      if (part <= 0) continue;
+      const high = Math.max(part * (ROW - 2), 1);
+      context.fillStyle = stateColour(colours, times.states[state] ?? "", state);
+      context.fillRect(NAMES + bucket * each, top + ROW - 1 - used * (ROW - 2) - high, Math.max(each - (each > 4 ? 1 : 0), 1), high);
+      used += part;
+      rectangles++;
+    }
+  });
+  if (chosen) {
+    const [top, high] = chosen.row < 0 ? [0, height] : [chosen.row * ROW, ROW];
+    context.strokeStyle = colours.accent;
+    context.lineWidth = 2;
+    context.strokeRect(NAMES + chosen.begin * each + 1, top + 1, Math.max((chosen.end - chosen.begin) * each - 2, 2), high - 2);
+  }
+  context.strokeStyle = colours.text;
+  context.lineWidth = 1;
+  context.strokeRect(NAMES + at.bucket * each + 0.5, at.row * ROW + 0.5, Math.max(each - 1, 2), ROW - 1);
+  canvas.dataset["rectangles"] = String(rectangles);
+}
