@@ -44,9 +44,9 @@ const (
 
 // Names of facts that are texts or numbers.
 const (
-	Generation  = "cpu_generation" // Intel's name of the design
-	EPCSections = "epc_sections"   // number and sizes in bytes
-	MaxEnclave  = "max_enclave_bytes"
+	generationFact = "cpu_generation" // Intel's name of the design
+	epcSections    = "epc_sections"   // number and sizes in bytes
+	maxEnclave     = "max_enclave_bytes"
 )
 
 // A Fact is one property with where it comes from.
@@ -160,7 +160,7 @@ func fromAvailable(a read.Available, name string) Machine {
 		m.add(RDTSC, yesNo(*a.SGX2), source+": processors with SGX2 allow it")
 	}
 	if a.MaxEnclave != nil {
-		m.add(MaxEnclave, strconv.FormatUint(*a.MaxEnclave, 10), source)
+		m.add(maxEnclave, strconv.FormatUint(*a.MaxEnclave, 10), source)
 	}
 	if a.EPC != nil && *a.EPC > 0 {
 		m.add("epc_bytes", strconv.FormatUint(*a.EPC, 10), source)

@@ -125,8 +125,8 @@ func TestProcessor(t *testing.T) {
 	m.processor(p)
 	m.newer(leafDevice{0x12: 1<<11 | 3, 0x12 + 1<<32: 0x36})
 	for name, want := range map[string]string{
-		Generation: "Ice Lake", SGX: "yes", SGX2: "yes", RDTSC: "yes", FLC: "yes", EDECCSSA: "yes", AEXNotify: "no", MaxEnclave: "68719476736",
-		EPCSections: "2: 67108864 33554432", "epc_bytes": "100663296",
+		generationFact: "Ice Lake", SGX: "yes", SGX2: "yes", RDTSC: "yes", FLC: "yes", EDECCSSA: "yes", AEXNotify: "no", maxEnclave: "68719476736",
+		epcSections: "2: 67108864 33554432", "epc_bytes": "100663296",
 	} {
 		if got := m.value(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -23,7 +23,7 @@ func (m *Machine) processor(p cpuid.CPUInfo) {
 	if p.VendorID != cpuid.Intel {
 		return
 	}
-	m.add(Generation, generation(p.Family, p.Model), "this machine, CPUID leaf 1")
+	m.add(generationFact, generation(p.Family, p.Model), "this machine, CPUID leaf 1")
 	m.add(SGX, yesNo(p.SGX.Available), leaf7)
 	if !p.SGX.Available {
 		return
@@ -32,7 +32,7 @@ func (m *Machine) processor(p cpuid.CPUInfo) {
 	m.add(RDTSC, yesNo(p.SGX.SGX2Supported), leaf12+": processors with SGX2 allow it")
 	m.add(FLC, yesNo(p.SGX.LaunchControl), leaf7)
 	if p.SGX.MaxEnclaveSize64 > 1 { // 1 is 2 to the power of 0: not enumerated
-		m.add(MaxEnclave, strconv.FormatInt(p.SGX.MaxEnclaveSize64, 10), leaf12)
+		m.add(maxEnclave, strconv.FormatInt(p.SGX.MaxEnclaveSize64, 10), leaf12)
 	}
 	total, sizes := uint64(0), ""
 	for _, section := range p.SGX.EPCSections {
@@ -40,7 +40,7 @@ func (m *Machine) processor(p cpuid.CPUInfo) {
 		sizes += fmt.Sprintf(" %d", section.EPCSize)
 	}
 	if total > 0 {
-		m.add(EPCSections, fmt.Sprintf("%d:%s", len(p.SGX.EPCSections), sizes), leaf12)
+		m.add(epcSections, fmt.Sprintf("%d:%s", len(p.SGX.EPCSections), sizes), leaf12)
 		m.add("epc_bytes", strconv.FormatUint(total, 10), leaf12) // kernels before 5.18 do not report it
 	}
 }

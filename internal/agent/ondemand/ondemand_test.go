@@ -69,7 +69,7 @@ func ask(c *Control, method, path, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-func mustAdd(t *testing.T, c *Control, body string) (one Change) {
+func mustAdd(t *testing.T, c *Control, body string) (one changeAnswer) {
 	t.Helper()
 	code, text := ask(c, http.MethodPost, "/api/control", body)
 	if err := json.Unmarshal([]byte(text), &one); code != 200 || err != nil {
@@ -78,7 +78,7 @@ func mustAdd(t *testing.T, c *Control, body string) (one Change) {
 	return one
 }
 
-func listed(t *testing.T, c *Control) (l List) {
+func listed(t *testing.T, c *Control) (l listAnswer) {
 	t.Helper()
 	code, text := ask(c, http.MethodGet, "/api/control", "")
 	if err := json.Unmarshal([]byte(text), &l); code != 200 || err != nil {
@@ -172,7 +172,7 @@ func TestWhoIsNotProven(t *testing.T) {
 			r.Header.Set("Teescope-User", "root")
 			r.SetBasicAuth("mallory", "not checked")
 			c.ServeHTTP(w, r)
-			var one Change
+			var one changeAnswer
 			if err := json.Unmarshal(w.Body.Bytes(), &one); err != nil || one.By != want || one.ByVerified || !strings.Contains(w.Body.String(), `"by_verified":false`) {
 				t.Errorf("%s: %s", body, w.Body)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/requester"
 )
 
-// Change is a change as the API shows it.
-type Change struct {
+// changeAnswer is a change as the API shows it.
+type changeAnswer struct {
 	ID          string    `json:"id"`
 	Kind        Kind      `json:"kind"`
 	Rule        string    `json:"rule,omitempty"`
@@ -25,17 +25,17 @@ type Change struct {
 	SecondsLeft float64   `json:"seconds_left"`
 }
 
-// List is the answer to GET /api/control.
-type List struct {
-	Allowed    bool     `json:"allowed"`     // changes are accepted (control.enabled)
-	Machine    string   `json:"machine"`     // the machine that the agent watches, as in the label instance of up
-	MaxSeconds float64  `json:"max_seconds"` // longest time of a change
-	MaxChanges int      `json:"max_changes"`
-	Changes    []Change `json:"changes"` // the changes in effect, in the order in which they were made
+// listAnswer is the answer to GET /api/control.
+type listAnswer struct {
+	Allowed    bool           `json:"allowed"`     // changes are accepted (control.enabled)
+	Machine    string         `json:"machine"`     // the machine that the agent watches, as in the label instance of up
+	MaxSeconds float64        `json:"max_seconds"` // longest time of a change
+	MaxChanges int            `json:"max_changes"`
+	Changes    []changeAnswer `json:"changes"` // the changes in effect, in the order in which they were made
 }
 
-// Request is the body of POST /api/control.
-type Request struct {
+// changeRequest is the body of POST /api/control.
+type changeRequest struct {
 	Kind    Kind    `json:"kind"`
 	Rule    string  `json:"rule,omitempty"` // of a watch
 	Seconds float64 `json:"seconds"`        // how long
@@ -57,7 +57,7 @@ func (c *Control) newRoutes() *http.ServeMux {
 
 func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	answer := List{Allowed: c.opts.Allowed, Machine: c.opts.Machine, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: maxChanges, Changes: []Change{}}
+	answer := listAnswer{Allowed: c.opts.Allowed, Machine: c.opts.Machine, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: maxChanges, Changes: []changeAnswer{}}
 	for _, one := range c.list(now) {
 		answer.Changes = append(answer.Changes, one.shown(now))
 	}
@@ -66,9 +66,9 @@ func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 
 // shown is the change for a client. The wall clock may have been set since it began, so the times are computed from the
 // present one.
-func (one change) shown(now time.Time) Change {
+func (one change) shown(now time.Time) changeAnswer {
 	at := func(t time.Time) time.Time { return now.Round(0).Add(t.Sub(now)).UTC() }
-	s := Change{
+	s := changeAnswer{
 		ID: one.id, Kind: one.kind, By: one.by, ByVerified: one.verified, Reason: one.reason,
 		Begin: at(one.begin), End: at(one.end), SecondsLeft: one.end.Sub(now).Seconds(),
 	}
@@ -83,7 +83,7 @@ func (c *Control) serveAdd(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, "", errNotAllowed)
 		return
 	}
-	var asked Request
+	var asked changeRequest
 	if !jsonapi.Read(w, r, "change", &asked) {
 		return
 	}

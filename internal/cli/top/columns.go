@@ -19,28 +19,28 @@ type column struct {
 	drop   int  // highest value is dropped first when even narrow columns do not fit; 0 stays
 	tee    bool // shown only where there are TEEs
 	help   string
-	text   func(*Row) string  // for columns of words
-	brief  int                // columns for a cut word whose beginning is enough
-	value  func(*Row) float64 // for columns of numbers
+	text   func(*rateRow) string  // for columns of words
+	brief  int                    // columns for a cut word whose beginning is enough
+	value  func(*rateRow) float64 // for columns of numbers
 	format func(float64) string
 }
 
 // columns lists the columns in the order of display.
 func columns() []column {
 	return []column{
-		{name: "name", key: "n", short: "WORKLOAD", long: "WORKLOAD", help: "container, systemd unit or program", text: func(r *Row) string { return r.title() }},
-		{name: "kind", key: "k", short: "KIND", long: "KIND", narrow: 5, wide: 9, drop: 5, help: "what the workload is", text: func(r *Row) string { return r.Kind }, brief: 4},
-		{name: "tee", key: "e", short: "TEE", long: "TEE", narrow: 4, wide: 5, tee: true, help: "trusted execution environment it runs in", text: func(r *Row) string { return r.TEE }},
-		{name: "runtime", key: "u", short: "RUN", long: "RUNTIME", narrow: 7, wide: 13, tee: true, drop: 12, help: "what put it into the TEE (Gramine, SCONE, ...)", text: func(r *Row) string { return r.Runtime }},
-		{name: "cpu", key: "c", short: "CPU%", long: "CPU %", narrow: 5, wide: 7, help: "CPU time, of one CPU", value: func(r *Row) float64 { return r.CPU }, format: percent},
-		{name: "calls", key: "s", short: "CALL/s", long: "CALLS/s", narrow: 6, wide: 9, help: "system calls entered", value: func(r *Row) float64 { return r.Calls }, format: number},
-		{name: "voluntary", key: "v", short: "VCSW/s", long: "VOLUNTARY/s", narrow: 6, wide: 12, drop: 7, help: "context switches because a thread waited", value: func(r *Row) float64 { return r.Voluntary }, format: number},
-		{name: "involuntary", key: "i", short: "ICSW/s", long: "INVOLUNTARY/s", narrow: 6, wide: 14, drop: 8, help: "context switches because it was preempted", value: func(r *Row) float64 { return r.Involuntary }, format: number},
-		{name: "faults", key: "f", short: "FLT/s", long: "FAULTS/s", narrow: 5, wide: 9, drop: 4, help: "page-fault exceptions", value: func(r *Row) float64 { return r.Faults }, format: number},
-		{name: "wait", key: "w", short: "WAIT%", long: "CPU WAIT %", narrow: 5, wide: 11, drop: 6, help: "time threads were ready and had no CPU; 100 is one thread", value: func(r *Row) float64 { return r.Waiting }, format: percent},
-		{name: "memory", key: "m", short: "RES", long: "RESIDENT", narrow: 6, wide: 9, drop: 3, help: "resident memory, without enclave pages", value: func(r *Row) float64 { return r.Resident }, format: size},
-		{name: "processes", key: "p", short: "PROC", long: "PROCESSES", narrow: 4, wide: 10, drop: 10, help: "processes", value: func(r *Row) float64 { return r.Processes }, format: count},
-		{name: "threads", key: "t", short: "THR", long: "THREADS", narrow: 4, wide: 8, drop: 9, help: "threads", value: func(r *Row) float64 { return r.Threads }, format: count},
+		{name: "name", key: "n", short: "WORKLOAD", long: "WORKLOAD", help: "container, systemd unit or program", text: func(r *rateRow) string { return r.title() }},
+		{name: "kind", key: "k", short: "KIND", long: "KIND", narrow: 5, wide: 9, drop: 5, help: "what the workload is", text: func(r *rateRow) string { return r.Kind }, brief: 4},
+		{name: "tee", key: "e", short: "TEE", long: "TEE", narrow: 4, wide: 5, tee: true, help: "trusted execution environment it runs in", text: func(r *rateRow) string { return r.TEE }},
+		{name: "runtime", key: "u", short: "RUN", long: "RUNTIME", narrow: 7, wide: 13, tee: true, drop: 12, help: "what put it into the TEE (Gramine, SCONE, ...)", text: func(r *rateRow) string { return r.Runtime }},
+		{name: "cpu", key: "c", short: "CPU%", long: "CPU %", narrow: 5, wide: 7, help: "CPU time, of one CPU", value: func(r *rateRow) float64 { return r.CPU }, format: percent},
+		{name: "calls", key: "s", short: "CALL/s", long: "CALLS/s", narrow: 6, wide: 9, help: "system calls entered", value: func(r *rateRow) float64 { return r.Calls }, format: number},
+		{name: "voluntary", key: "v", short: "VCSW/s", long: "VOLUNTARY/s", narrow: 6, wide: 12, drop: 7, help: "context switches because a thread waited", value: func(r *rateRow) float64 { return r.Voluntary }, format: number},
+		{name: "involuntary", key: "i", short: "ICSW/s", long: "INVOLUNTARY/s", narrow: 6, wide: 14, drop: 8, help: "context switches because it was preempted", value: func(r *rateRow) float64 { return r.Involuntary }, format: number},
+		{name: "faults", key: "f", short: "FLT/s", long: "FAULTS/s", narrow: 5, wide: 9, drop: 4, help: "page-fault exceptions", value: func(r *rateRow) float64 { return r.Faults }, format: number},
+		{name: "wait", key: "w", short: "WAIT%", long: "CPU WAIT %", narrow: 5, wide: 11, drop: 6, help: "time threads were ready and had no CPU; 100 is one thread", value: func(r *rateRow) float64 { return r.Waiting }, format: percent},
+		{name: "memory", key: "m", short: "RES", long: "RESIDENT", narrow: 6, wide: 9, drop: 3, help: "resident memory, without enclave pages", value: func(r *rateRow) float64 { return r.Resident }, format: size},
+		{name: "processes", key: "p", short: "PROC", long: "PROCESSES", narrow: 4, wide: 10, drop: 10, help: "processes", value: func(r *rateRow) float64 { return r.Processes }, format: count},
+		{name: "threads", key: "t", short: "THR", long: "THREADS", narrow: 4, wide: 8, drop: 9, help: "threads", value: func(r *rateRow) float64 { return r.Threads }, format: count},
 	}
 }
 
@@ -64,14 +64,14 @@ func columnNamed(name string) (column, bool) {
 
 // title returns the displayed name of a workload. It includes the pod, because two pods may have containers with the
 // same name.
-func (r *Row) title() string {
+func (r *rateRow) title() string {
 	if r.Pod == "" {
 		return r.Workload
 	}
 	return r.Workload + " (" + strings.Trim(r.Namespace+"/"+r.Pod, "/") + ")"
 }
 
-func (c *column) cell(r *Row) string {
+func (c *column) cell(r *rateRow) string {
 	if c.text != nil {
 		return c.text(r)
 	}
@@ -79,7 +79,7 @@ func (c *column) cell(r *Row) string {
 }
 
 // compare orders two rows: numbers from the highest, names from A to Z.
-func (c *column) compare(a, b *Row) int {
+func (c *column) compare(a, b *rateRow) int {
 	if c.text != nil {
 		return cmp.Compare(strings.ToLower(c.text(a)), strings.ToLower(c.text(b)))
 	}
@@ -87,8 +87,8 @@ func (c *column) compare(a, b *Row) int {
 }
 
 // unknownLast puts values that were not measured at the end in either order.
-func (c *column) unknownLast(a, b *Row) int {
-	missing := func(r *Row) int {
+func (c *column) unknownLast(a, b *rateRow) int {
+	missing := func(r *rateRow) int {
 		if c.text != nil && c.text(r) == "" || c.text == nil && !known(c.value(r)) {
 			return 1
 		}
@@ -98,12 +98,12 @@ func (c *column) unknownLast(a, b *Row) int {
 }
 
 // order sorts rows by a column. Equal rows are sorted by name, so that they keep their position between tables.
-func order(rows []Row, by string, reverse bool) {
+func order(rows []rateRow, by string, reverse bool) {
 	c, ok := columnNamed(by)
 	if !ok {
 		return
 	}
-	slices.SortStableFunc(rows, func(a, b Row) int {
+	slices.SortStableFunc(rows, func(a, b rateRow) int {
 		if n := c.unknownLast(&a, &b); n != 0 {
 			return n
 		}
@@ -123,7 +123,7 @@ func compareKeys(a, b Key) int {
 }
 
 // matches reports whether any part of a row's names contains the filter.
-func (r *Row) matches(filter string) bool {
+func (r *rateRow) matches(filter string) bool {
 	if filter == "" {
 		return true
 	}
@@ -132,8 +132,8 @@ func (r *Row) matches(filter string) bool {
 }
 
 // choose returns the rows that match a filter, in order.
-func choose(rows []Row, filter, by string, reverse bool) []Row {
-	var kept []Row
+func choose(rows []rateRow, filter, by string, reverse bool) []rateRow {
+	var kept []rateRow
 	for _, r := range rows {
 		if r.matches(filter) {
 			kept = append(kept, r)

@@ -62,7 +62,7 @@ func beside(l, r []string, width int) []string {
 }
 
 // calls returns the table of the system calls made in the interval, the most frequent first.
-func calls(d *Row, width int) []string {
+func calls(d *rateRow, width int) []string {
 	st := newStyles()
 	rate := family(d.Rates, syscalls)
 	timed := family(d.Rates, syscallSeconds)
@@ -112,12 +112,12 @@ func most(values map[Series]float64) []Series {
 }
 
 // watched returns the table of watched processes.
-func watched(d *Row, width int) []string {
+func watched(d *rateRow, width int) []string {
 	if len(d.Watched) == 0 {
 		return nil
 	}
 	st := newStyles()
-	rows := slices.SortedFunc(slices.Values(d.Watched), func(a, b Row) int {
+	rows := slices.SortedFunc(slices.Values(d.Watched), func(a, b rateRow) int {
 		return cmp.Or(cmp.Compare(b.CPU, a.CPU), cmp.Compare(a.PID, b.PID))
 	})
 	line := func(pid, comm, cpu, calls, thr string) string {
@@ -131,7 +131,7 @@ func watched(d *Row, width int) []string {
 }
 
 // side returns the smaller tables.
-func (sc screen) side(d *Row, width int) []string {
+func (sc screen) side(d *rateRow, width int) []string {
 	b := block{st: newStyles(), width: width}
 	rate := func(family, a string) float64 { return one(d.Rates, Series{Family: family, A: a}) }
 	b.heading("CPU", "% OF ONE")
@@ -191,7 +191,7 @@ func (b *block) line(name string, values ...string) {
 }
 
 // faults lists page faults by reason and by the mode in which they occurred.
-func (b *block) faults(d *Row) {
+func (b *block) faults(d *rateRow) {
 	b.heading("PAGE FAULTS", "USER/s", "KERNEL/s")
 	byReason := map[Series]float64{}
 	for s, v := range family(d.Rates, faults) {
@@ -208,7 +208,7 @@ func (b *block) faults(d *Row) {
 }
 
 // enclave lists all metrics of a workload's enclaves.
-func (b *block) enclave(d *Row) {
+func (b *block) enclave(d *rateRow) {
 	all := map[Series]float64{}
 	for s, v := range d.Values {
 		if strings.HasPrefix(s.Family, enclavePrefix) {

@@ -61,7 +61,7 @@ func FuzzParseExposition(f *testing.F) {
 }
 
 // checkWritten: rates are numbers or absent.
-func checkWritten(t *testing.T, table Table) {
+func checkWritten(t *testing.T, table rateTable) {
 	t.Helper()
 	var asJSON, text bytes.Buffer
 	if err := writeJSON(&asJSON, "target", table); err != nil || !json.Valid(asJSON.Bytes()) {

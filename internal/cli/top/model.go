@@ -25,8 +25,8 @@ type model struct {
 	width, height int
 
 	last  *Sample   // the newest
-	table Table     // the shown table
-	next  Table     // the newest table, while paused
+	table rateTable // the shown table
+	next  rateTable // the newest table, while paused
 	lost  error     // why there is no newer sample
 	since time.Time // when a sample was first missed
 	away  time.Duration
@@ -37,11 +37,11 @@ type model struct {
 	filter       string
 	typing       bool
 	paused       bool
-	chosen       Key  // the row that the cursor is on
-	follow       bool // the cursor follows that workload; otherwise it stays in its line
-	row          int  // the line
-	first        int  // first row on the screen
-	detail       Row  // the last known state of the workload on the detail page
+	chosen       Key     // the row that the cursor is on
+	follow       bool    // the cursor follows that workload; otherwise it stays in its line
+	row          int     // the line
+	first        int     // first row on the screen
+	detail       rateRow // the last known state of the workload on the detail page
 	gone         bool
 	threads      threadView // of the workload on the detail page
 	scroll       int        // of a scrolling page: lines above the screen
@@ -71,7 +71,7 @@ func (m model) take(s *Sample) model {
 }
 
 // show puts a table on the screen.
-func (m model) show(t Table) model {
+func (m model) show(t rateTable) model {
 	m.table = t
 	if m.aboutOne() {
 		m.gone = true
@@ -115,12 +115,12 @@ func (m model) resize(width, height int) model {
 }
 
 // rows returns the rows of the table that match the filter, in order.
-func (m *model) rows() []Row { return choose(m.table.Rows, m.filter, m.sort, m.reverse) }
+func (m *model) rows() []rateRow { return choose(m.table.Rows, m.filter, m.sort, m.reverse) }
 
 // clampCursor keeps the cursor on its row and the row on the screen.
 func (m model) clampCursor() model {
 	rows := m.rows()
-	if i := slices.IndexFunc(rows, func(r Row) bool { return r.Key == m.chosen }); i >= 0 && m.follow {
+	if i := slices.IndexFunc(rows, func(r rateRow) bool { return r.Key == m.chosen }); i >= 0 && m.follow {
 		m.row = i
 	}
 	m.row = max(min(m.row, len(rows)-1), 0)

@@ -27,7 +27,7 @@ func TestEveryColumnSorts(t *testing.T) {
 		keys[c.key] = true
 		by := press(t, m, c.key)
 		rows := by.rows()
-		if by.sort != c.name || !slices.IsSortedFunc(rows, func(a, b Row) int {
+		if by.sort != c.name || !slices.IsSortedFunc(rows, func(a, b rateRow) int {
 			if n := c.unknownLast(&a, &b); n != 0 {
 				return n
 			}
@@ -36,10 +36,10 @@ func TestEveryColumnSorts(t *testing.T) {
 			t.Errorf("%q sorts by %s: %v", c.key, by.sort, names(by))
 		}
 		reversed := press(t, by, "r")
-		known := slices.DeleteFunc(reversed.rows(), func(r Row) bool {
-			return c.unknownLast(&r, &Row{Key: Key{Workload: "x"}, Kind: "x", TEE: "x", Runtime: "x"}) > 0
+		known := slices.DeleteFunc(reversed.rows(), func(r rateRow) bool {
+			return c.unknownLast(&r, &rateRow{Key: Key{Workload: "x"}, Kind: "x", TEE: "x", Runtime: "x"}) > 0
 		})
-		if !slices.IsSortedFunc(known, func(a, b Row) int { return c.compare(&b, &a) }) {
+		if !slices.IsSortedFunc(known, func(a, b rateRow) int { return c.compare(&b, &a) }) {
 			t.Errorf("%q and r do not reverse the order by %s", c.key, c.name)
 		}
 	}

@@ -47,7 +47,7 @@ func Once(ctx context.Context, w io.Writer, source Source, o Options, asJSON boo
 }
 
 // writeTable writes all columns. Each is as wide as its longest value.
-func writeTable(w io.Writer, t Table) error {
+func writeTable(w io.Writer, t rateTable) error {
 	all := make([]positioned, 0, len(columns()))
 	for _, c := range columns() {
 		if c.tee && !t.TEE {
@@ -98,7 +98,7 @@ type jsonWorkload struct {
 	Faults    map[string]float64 `json:"faults_per_second,omitempty"`
 }
 
-func writeJSON(w io.Writer, target string, t Table) error {
+func writeJSON(w io.Writer, target string, t rateTable) error {
 	out := jsonTable{Target: target, Time: t.At.UTC(), Seconds: t.Over.Seconds(), Workloads: []jsonWorkload{}, VMs: jsonVMs(t.VMs)}
 	for i := range t.Rows {
 		out.Workloads = append(out.Workloads, jsonRow(&t.Rows[i]))
@@ -111,7 +111,7 @@ func writeJSON(w io.Writer, target string, t Table) error {
 	return nil
 }
 
-func jsonRow(r *Row) jsonWorkload {
+func jsonRow(r *rateRow) jsonWorkload {
 	j := jsonWorkload{
 		Workload: r.Workload, Container: r.Container, Pod: r.Pod, Namespace: r.Namespace,
 		Kind: r.Kind, TEE: r.TEE, Runtime: r.Runtime,

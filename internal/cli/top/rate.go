@@ -9,18 +9,18 @@ import (
 )
 
 // Table holds the changes between two samples.
-type Table struct {
+type rateTable struct {
 	At        time.Time
 	Over      time.Duration // between the samples; 0 when there is only one
 	Restarted bool          // the agent was restarted between the samples, so there are no rates
-	Rows      []Row
+	Rows      []rateRow
 	TEE       bool               // a workload runs in a TEE, or there are metrics of the machine's enclaves
 	Enclaves  map[Series]float64 // of the machine: rates of counters, values of gauges
-	VMs       []VMRow
+	VMs       []vmRow
 }
 
-// Row is one workload or one watched process between two samples. Values that were not measured are NaN.
-type Row struct {
+// rateRow is one workload or one watched process between two samples. Values that were not measured are NaN.
+type rateRow struct {
 	Key
 	Process                                             // of a watched process
 	Kind, TEE, Runtime                                  string
@@ -28,7 +28,7 @@ type Row struct {
 	Resident, Processes, Threads                        float64
 	Rates                                               map[Series]float64 // of each counter
 	Values                                              map[Series]float64 // of each gauge
-	Watched                                             []Row
+	Watched                                             []rateRow
 }
 
 // restartSlack is how much an agent's start time may vary, because the kernel computes it from the clock.
@@ -60,8 +60,8 @@ func fell(before, after map[Series]float64) bool {
 }
 
 // compare returns the table of two samples. before may be nil.
-func compare(before, after *Sample) Table {
-	t := Table{At: after.At, TEE: len(after.Enclaves) > 0}
+func compare(before, after *Sample) rateTable {
+	t := rateTable{At: after.At, TEE: len(after.Enclaves) > 0}
 	if before != nil {
 		t.Restarted = restarted(before, after)
 		t.Over = after.At.Sub(before.At)
@@ -93,7 +93,7 @@ func compare(before, after *Sample) Table {
 	return t
 }
 
-func compareWorkload(key Key, before, after *Workload, over time.Duration, attached map[string]bool) Row {
+func compareWorkload(key Key, before, after *Workload, over time.Duration, attached map[string]bool) rateRow {
 	var old map[Series]float64
 	if before != nil {
 		old = before.Values
@@ -128,8 +128,8 @@ func rates(before, after map[Series]float64, over time.Duration) map[Series]floa
 	return r
 }
 
-func newRow(before, after map[Series]float64, over time.Duration, attached map[string]bool) Row {
-	row := Row{Rates: rates(before, after, over), Values: map[Series]float64{}}
+func newRow(before, after map[Series]float64, over time.Duration, attached map[string]bool) rateRow {
+	row := rateRow{Rates: rates(before, after, over), Values: map[Series]float64{}}
 	for s, v := range after {
 		if !isCounter(s.Family) {
 			row.Values[s] = v

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func rowOf(t *testing.T, table Table, name string) Row {
+func rowOf(t *testing.T, table rateTable, name string) rateRow {
 	t.Helper()
 	for _, r := range table.Rows {
 		if r.Workload == name {
@@ -16,7 +16,7 @@ func rowOf(t *testing.T, table Table, name string) Row {
 		}
 	}
 	t.Fatalf("no row %s", name)
-	return Row{}
+	return rateRow{}
 }
 
 const attachedCalls = `teescope_probe_attached{probe="syscall",mechanism="tp_btf",reason=""} 1`

@@ -17,7 +17,7 @@ import (
 type threadView struct {
 	workload string // whose threads are shown
 	last     *ThreadList
-	rows     []ThreadRow
+	rows     []threadRow
 
 	processes []processRow // those with crossings
 	err       error        // why there is no newer list
@@ -34,8 +34,8 @@ type threadColumn struct {
 	narrow int
 	wide   int
 	help   string
-	text   func(*ThreadRow) string
-	value  func(*ThreadRow) float64 // for columns of numbers
+	text   func(*threadRow) string
+	value  func(*threadRow) float64 // for columns of numbers
 	format func(float64) string
 	edge   int // 1: shown only where a thread crosses the boundary of an enclave; 2: and on a wide screen
 }
@@ -45,18 +45,18 @@ const wideThreads = 120
 
 func threadColumns() []threadColumn {
 	return []threadColumn{
-		{name: "thread", key: "t", short: "TID", long: "THREAD", narrow: 8, wide: 9, help: "ID of the thread", text: func(r *ThreadRow) string { return strconv.Itoa(r.TID) }},
-		{name: "process", key: "p", short: "PID", long: "PROCESS", narrow: 8, wide: 9, help: "ID of its process, where there are several", text: func(r *ThreadRow) string { return strconv.Itoa(r.PID) }},
-		{name: "name", key: "n", short: "NAME", long: "NAME", narrow: 16, wide: 18, help: "its own name", text: func(r *ThreadRow) string { return r.Name }},
-		{name: "state", short: "STATE", long: "STATE", narrow: 6, wide: 9, help: "runs, waits, disk (cannot be woken), stop, ended", text: func(r *ThreadRow) string { return stateWord(r.State) }},
-		{name: "cpu", key: "c", short: "CPU%", long: "CPU %", narrow: 5, wide: 7, help: "CPU time, of one CPU", value: func(r *ThreadRow) float64 { return r.CPU }, format: percent},
-		{name: "wait", key: "w", short: "WAIT%", long: "CPU WAIT %", narrow: 6, wide: 12, help: "time it was ready and had no CPU", value: func(r *ThreadRow) float64 { return r.Waiting }, format: percent},
-		{name: "voluntary", key: "v", short: "VCSW/s", long: "VOLUNTARY/s", narrow: 7, wide: 13, help: "context switches because it waited", value: func(r *ThreadRow) float64 { return r.Voluntary }, format: number},
-		{name: "involuntary", key: "i", short: "ICSW/s", long: "INVOLUNTARY/s", narrow: 7, wide: 15, help: "context switches because it was preempted", value: func(r *ThreadRow) float64 { return r.Involuntary }, format: number},
-		{name: "eenter", key: "e", short: "ENTR/s", long: "EENTER/s", narrow: 7, wide: 10, edge: 1, help: "entries of its enclave", value: func(r *ThreadRow) float64 { return r.Enters }, format: number},
-		{name: "eexit", key: "x", short: "EXIT/s", long: "EEXIT/s", narrow: 7, wide: 10, edge: 2, help: "exits from its enclave", value: func(r *ThreadRow) float64 { return r.Exits }, format: number},
-		{name: "aex", key: "a", short: "AEX/s", long: "AEX/s", narrow: 7, wide: 10, edge: 1, help: "exits from its enclave by interrupts and faults", value: func(r *ThreadRow) float64 { return r.AEXs }, format: number},
-		{name: "place", short: "WAITS IN", long: "WAITS IN", narrow: 24, wide: 40, help: "function of the kernel that it sleeps in", text: func(r *ThreadRow) string { return r.WaitsIn }},
+		{name: "thread", key: "t", short: "TID", long: "THREAD", narrow: 8, wide: 9, help: "ID of the thread", text: func(r *threadRow) string { return strconv.Itoa(r.TID) }},
+		{name: "process", key: "p", short: "PID", long: "PROCESS", narrow: 8, wide: 9, help: "ID of its process, where there are several", text: func(r *threadRow) string { return strconv.Itoa(r.PID) }},
+		{name: "name", key: "n", short: "NAME", long: "NAME", narrow: 16, wide: 18, help: "its own name", text: func(r *threadRow) string { return r.Name }},
+		{name: "state", short: "STATE", long: "STATE", narrow: 6, wide: 9, help: "runs, waits, disk (cannot be woken), stop, ended", text: func(r *threadRow) string { return stateWord(r.State) }},
+		{name: "cpu", key: "c", short: "CPU%", long: "CPU %", narrow: 5, wide: 7, help: "CPU time, of one CPU", value: func(r *threadRow) float64 { return r.CPU }, format: percent},
+		{name: "wait", key: "w", short: "WAIT%", long: "CPU WAIT %", narrow: 6, wide: 12, help: "time it was ready and had no CPU", value: func(r *threadRow) float64 { return r.Waiting }, format: percent},
+		{name: "voluntary", key: "v", short: "VCSW/s", long: "VOLUNTARY/s", narrow: 7, wide: 13, help: "context switches because it waited", value: func(r *threadRow) float64 { return r.Voluntary }, format: number},
+		{name: "involuntary", key: "i", short: "ICSW/s", long: "INVOLUNTARY/s", narrow: 7, wide: 15, help: "context switches because it was preempted", value: func(r *threadRow) float64 { return r.Involuntary }, format: number},
+		{name: "eenter", key: "e", short: "ENTR/s", long: "EENTER/s", narrow: 7, wide: 10, edge: 1, help: "entries of its enclave", value: func(r *threadRow) float64 { return r.Enters }, format: number},
+		{name: "eexit", key: "x", short: "EXIT/s", long: "EEXIT/s", narrow: 7, wide: 10, edge: 2, help: "exits from its enclave", value: func(r *threadRow) float64 { return r.Exits }, format: number},
+		{name: "aex", key: "a", short: "AEX/s", long: "AEX/s", narrow: 7, wide: 10, edge: 1, help: "exits from its enclave by interrupts and faults", value: func(r *threadRow) float64 { return r.AEXs }, format: number},
+		{name: "place", short: "WAITS IN", long: "WAITS IN", narrow: 24, wide: 40, help: "function of the kernel that it sleeps in", text: func(r *threadRow) string { return r.WaitsIn }},
 	}
 }
 
@@ -112,11 +112,11 @@ func (m model) takeThreads(workload string, l *ThreadList, err error) model {
 }
 
 // ordered returns the rows in order. Values that were not measured come last.
-func (t *threadView) ordered() []ThreadRow {
+func (t *threadView) ordered() []threadRow {
 	rows := slices.Clone(t.rows)
 	all := threadColumns()
 	at := slices.IndexFunc(all, func(c threadColumn) bool { return c.name == t.sort })
-	slices.SortFunc(rows, func(a, b ThreadRow) int {
+	slices.SortFunc(rows, func(a, b threadRow) int {
 		return cmp.Or(all[at].compare(&a, &b, t.reverse), cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID))
 	})
 	return rows
@@ -131,7 +131,7 @@ func (t *threadView) arrow() string {
 	return "↓"
 }
 
-func (c *threadColumn) compare(a, b *ThreadRow, reverse bool) int {
+func (c *threadColumn) compare(a, b *threadRow, reverse bool) int {
 	n := 0
 	switch {
 	case c.value != nil:

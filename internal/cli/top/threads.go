@@ -50,15 +50,15 @@ func parseThreads(data []byte) (*ThreadList, error) {
 	return l, nil
 }
 
-// ThreadRow is a thread between two lists. Values that were not measured are NaN.
-type ThreadRow struct {
+// threadRow is a thread between two lists. Values that were not measured are NaN.
+type threadRow struct {
 	Thread
 	CPU, Waiting, Voluntary, Involuntary float64 // per second; CPU and Waiting as a fraction of one CPU
 	crossingRates
 }
 
 // compareThreads returns rows for the newer of two lists of one workload. before may be nil.
-func compareThreads(before, after *ThreadList) []ThreadRow {
+func compareThreads(before, after *ThreadList) []threadRow {
 	type id struct {
 		tid     int
 		started float64
@@ -72,9 +72,9 @@ func compareThreads(before, after *ThreadList) []ThreadRow {
 			old[id{t.TID, t.Started}] = t
 		}
 	}
-	rows := make([]ThreadRow, 0, len(after.List))
+	rows := make([]threadRow, 0, len(after.List))
 	for _, t := range after.List {
-		row := ThreadRow{Thread: t, CPU: unknown(), Waiting: unknown(), Voluntary: unknown(), Involuntary: unknown(), crossingRates: ratesOf(nil, nil, 0)}
+		row := threadRow{Thread: t, CPU: unknown(), Waiting: unknown(), Voluntary: unknown(), Involuntary: unknown(), crossingRates: ratesOf(nil, nil, 0)}
 		if b := old[id{t.TID, t.Started}]; b != nil && over > 0 {
 			row.CPU = rise(&b.CPU, &t.CPU, over)
 			row.Waiting = rise(b.Waited, t.Waited, over)

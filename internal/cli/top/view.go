@@ -283,7 +283,7 @@ func (c *positioned) fit(s string) string {
 }
 
 // row draws one workload. Zeros are dimmed, so that other values stand out.
-func (st styles) row(shown []positioned, r *Row, chosen bool) string {
+func (st styles) row(shown []positioned, r *rateRow, chosen bool) string {
 	b := strings.Builder{}
 	for i, c := range shown {
 		s := c.cell(r)

@@ -49,8 +49,8 @@ func (s *Sample) addVM(family string, labels map[string]string, v float64) bool 
 	return true
 }
 
-// VMRow is a virtual machine between two samples. Values that were not measured are NaN.
-type VMRow struct {
+// vmRow is a virtual machine between two samples. Values that were not measured are NaN.
+type vmRow struct {
 	Name, TEE, VMM, Workload, PID string
 	Exits, UserExits              float64 // per second
 	Outside, Halted               float64 // seconds per second, of all its CPUs; Outside is without Halted
@@ -59,10 +59,10 @@ type VMRow struct {
 }
 
 // compareVMs returns a row for each virtual machine, by time outside and then by exits. before may be nil.
-func compareVMs(before, after map[string]*VM, over time.Duration) []VMRow {
-	var rows []VMRow
+func compareVMs(before, after map[string]*VM, over time.Duration) []vmRow {
+	var rows []vmRow
 	for name, vm := range after {
-		r := VMRow{Name: name, TEE: vm.TEE, VMM: vm.VMM, Workload: vm.Workload, PID: vm.PID, Share: unknown(), Halted: unknown(), Outside: unknown()}
+		r := vmRow{Name: name, TEE: vm.TEE, VMM: vm.VMM, Workload: vm.Workload, PID: vm.PID, Share: unknown(), Halted: unknown(), Outside: unknown()}
 		var all map[Series]float64
 		if old := before[name]; old != nil && old.PID == vm.PID {
 			all = rates(old.Values, vm.Values, over)
@@ -79,7 +79,7 @@ func compareVMs(before, after map[string]*VM, over time.Duration) []VMRow {
 		}
 		rows = append(rows, r)
 	}
-	slices.SortFunc(rows, func(a, b VMRow) int {
+	slices.SortFunc(rows, func(a, b vmRow) int {
 		return cmp.Or(cmp.Compare(b.Outside, a.Outside), cmp.Compare(b.Exits, a.Exits), cmp.Compare(a.Name, b.Name))
 	})
 	return rows
@@ -158,7 +158,7 @@ type jsonVM struct {
 	Reason    string             `json:"most_time_outside,omitempty"`
 }
 
-func jsonVMs(rows []VMRow) []jsonVM {
+func jsonVMs(rows []vmRow) []jsonVM {
 	var list []jsonVM
 	for _, r := range rows {
 		list = append(list, jsonVM{

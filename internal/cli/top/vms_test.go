@@ -14,7 +14,7 @@ import (
 // to another process now.
 func TestVMs(t *testing.T) {
 	got := live(t, "vms-").table.VMs
-	want := []VMRow{
+	want := []vmRow{
 		{Name: "web", TEE: "sev-snp", VMM: "qemu", Workload: "qemu", PID: "4711", Exits: 1400, UserExits: 30, Outside: 0.4, Halted: 0.5, Reason: "mmio", Share: 0.75},
 		{Name: "build", TEE: "none", VMM: "cloud-hypervisor", Workload: "qemu", PID: "4712", Exits: 5, UserExits: unknown(), Outside: unknown(), Halted: 0.95, Share: unknown()},
 		{Name: "again", TEE: "tdx", VMM: "qemu", Workload: "qemu", PID: "4800", Exits: unknown(), UserExits: unknown(), Outside: unknown(), Halted: unknown(), Share: unknown()},

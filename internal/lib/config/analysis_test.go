@@ -26,7 +26,7 @@ func TestThresholdsAreChecked(t *testing.T) {
 		Environ: []string{"TEESCOPE_CONFIG=t.yml"},
 	}
 	_, err := Load(in)
-	var all *Error
+	var all *problemsError
 	if want := "t.yml:4: analysis.thresholds: bad.b=2 workload=x is wrong|t.yml:5: analysis.thresholds: bad.c=3 is wrong"; !errors.As(err, &all) || lines(all) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -45,7 +45,7 @@ func TestThresholdsAreChecked(t *testing.T) {
 	}
 }
 
-func lines(e *Error) string {
+func lines(e *problemsError) string {
 	var all []string
 	for _, p := range e.Problems {
 		all = append(all, p.String())

@@ -56,7 +56,7 @@ func FuzzFile(f *testing.F) {
 // checkProblems: each problem is one printable line and names its position.
 func checkProblems(t *testing.T, err error, where *regexp.Regexp) {
 	t.Helper()
-	var e *Error
+	var e *problemsError
 	if !errors.As(err, &e) || len(e.Problems) == 0 {
 		t.Fatalf("%v is not a list of problems", err)
 	}

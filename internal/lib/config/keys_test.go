@@ -206,7 +206,7 @@ func nested(name, value string) (file string, line int) {
 // problems lists the problems of a configuration.
 func problems(t *testing.T, err error) []string {
 	t.Helper()
-	var e *Error
+	var e *problemsError
 	if !errors.As(err, &e) {
 		t.Fatalf("Load() = %v, want an *Error", err)
 	}

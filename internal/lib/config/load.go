@@ -25,7 +25,7 @@ type Input struct {
 	CheckThreshold func(value string) error
 }
 
-// Load reads defaults, file, environment and flags. Each overrides those before it. The returned error is an *[Error]
+// Load reads defaults, file, environment and flags. Each overrides those before it. The returned error is a *[problemsError]
 // with every problem that was found.
 func Load(in Input) (*Config, error) {
 	l := &loader{in: in, table: keys(), cfg: &Config{origins: map[string]origin{}}}
@@ -39,7 +39,7 @@ func Load(in Input) (*Config, error) {
 	l.flags()
 	l.across()
 	if len(l.problems) > 0 {
-		return nil, &Error{Problems: l.problems}
+		return nil, &problemsError{Problems: l.problems}
 	}
 	return l.cfg, nil
 }
@@ -48,11 +48,11 @@ type loader struct {
 	in       Input
 	table    []*key
 	cfg      *Config
-	problems []Problem
+	problems []problem
 }
 
 func (l *loader) problem(o origin, key, format string, args ...any) {
-	l.problems = append(l.problems, Problem{Origin: o, Key: key, Text: fmt.Sprintf(format, args...)})
+	l.problems = append(l.problems, problem{Origin: o, Key: key, Text: fmt.Sprintf(format, args...)})
 }
 
 func (l *loader) set(k *key, values []string, o origin) {
@@ -206,7 +206,7 @@ func (l *loader) scrapeConfigFiles() {
 }
 
 func (l *loader) has(key string) bool {
-	return slices.ContainsFunc(l.problems, func(p Problem) bool { return p.Key == key })
+	return slices.ContainsFunc(l.problems, func(p problem) bool { return p.Key == key })
 }
 
 // split splits the value of a list and drops empty parts.

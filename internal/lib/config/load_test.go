@@ -151,7 +151,7 @@ func TestProblems(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := load(t, Up, tt.file, tt.environ, tt.args)
-			var e *Error
+			var e *problemsError
 			if !errors.As(err, &e) {
 				t.Fatalf("Load() = %v, want an *Error", err)
 			}

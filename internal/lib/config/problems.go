@@ -9,15 +9,15 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Problem is one fault of the configuration.
-type Problem struct {
+// problem is one fault of the configuration.
+type problem struct {
 	Origin origin
 	Key    string // dotted; may be empty
 	Text   string
 }
 
 // String returns the problem on one printable line. Keys and file names may contain any characters.
-func (p Problem) String() string {
+func (p problem) String() string {
 	var b strings.Builder
 	if p.Origin.Kind == "file" {
 		b.WriteString(p.Origin.At) // FILE:LINE first, which editors understand
@@ -32,13 +32,13 @@ func (p Problem) String() string {
 	return text.Terminal(b.String())
 }
 
-// Error lists every problem of a configuration.
-type Error struct {
-	Problems []Problem
+// problemsError lists every problem of a configuration.
+type problemsError struct {
+	Problems []problem
 }
 
 // Error implements error.
-func (e *Error) Error() string {
+func (e *problemsError) Error() string {
 	if len(e.Problems) == 1 {
 		return "reading the configuration: " + e.Problems[0].String()
 	}

@@ -114,7 +114,7 @@ func TestProfilesAreAddedUpByTimeAndLabels(t *testing.T) {
 	if status != 200 || !strings.Contains(body, "<svg") || header.Get("Content-Security-Policy") != write.Policy() || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
 		t.Errorf("the page: %d %v", status, header)
 	}
-	var kept Kept
+	var kept keptProfiles
 	_, body, _ = get(s, "/api/profiles?start="+at(0.5)+"&end="+at(2))
 	if err := json.Unmarshal([]byte(body), &kept); err != nil || kept.Profiles != 2 || !kept.First.Equal(epoch) || !kept.Last.Equal(epoch.Add(2*time.Minute)) {
 		t.Errorf("%s, %v", body, err)
@@ -140,7 +140,7 @@ func TestProfilesOfAWorkloadAreHeld(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]int{"&workload=web": 3, "&workload=cache": 0, "": 3} {
-		var kept Kept
+		var kept keptProfiles
 		_, body, _ := get(again, "/api/profiles?start="+at(0)+"&end="+at(3)+query)
 		if err := json.Unmarshal([]byte(body), &kept); err != nil || kept.Profiles != want || kept.Instance != "here" {
 			t.Errorf("%q: %s, %v", query, body, err)

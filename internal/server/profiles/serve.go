@@ -48,9 +48,9 @@ func (s *Store) newRoutes() *http.ServeMux {
 // ServeHTTP answers GET /api/profiles and below.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// Kept is the answer to GET /api/profiles: the profiles that share time with the asked interval, and have a sample of the
+// keptProfiles is the answer to GET /api/profiles: the profiles that share time with the asked interval, and have a sample of the
 // asked workload.
-type Kept struct {
+type keptProfiles struct {
 	Profiles int       `json:"profiles"`
 	Instance string    `json:"instance"` // of the machine that they are of
 	Bytes    int64     `json:"bytes"`
@@ -67,7 +67,7 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
-	k, entries := Kept{Limit: s.most, Instance: s.opts.Instance}, s.between(start, end)
+	k, entries := keptProfiles{Limit: s.most, Instance: s.opts.Instance}, s.between(start, end)
 	if workload := r.URL.Query().Get("workload"); workload != "" {
 		if len(entries) > maxRead {
 			jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, fmt.Errorf(

@@ -233,10 +233,10 @@ var errNative = errors.New("a native histogram cannot be forwarded")
 func headerOf(protocol string) http.Header {
 	h := http.Header{"User-Agent": {"teescope"}}
 	switch protocol {
-	case OTLP:
+	case protocolOTLP:
 		h.Set("Content-Type", "application/x-protobuf")
 		h.Set("Content-Encoding", "gzip")
-	case V2:
+	case protocolV2:
 		h.Set("Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request")
 		h.Set("Content-Encoding", "snappy")
 		h.Set("X-Prometheus-Remote-Write-Version", "2.0.0")

@@ -10,16 +10,16 @@ import (
 
 // Protocols of receivers.
 const (
-	V1   = "1.0"  // remote write 1.0
-	V2   = "2.0"  // remote write 2.0
-	OTLP = "otlp" // OTLP/HTTP with protobuf; only a [Forwarder] sends it
+	protocolV1   = "1.0"  // remote write 1.0
+	protocolV2   = "2.0"  // remote write 2.0
+	protocolOTLP = "otlp" // OTLP/HTTP with protobuf; only a [Forwarder] sends it
 )
 
 func formatOf(protocol string) format {
 	switch protocol {
-	case V2:
+	case protocolV2:
 		return remoteWriteV2
-	case OTLP:
+	case protocolOTLP:
 		return otlpRequest
 	}
 	return remoteWriteV1

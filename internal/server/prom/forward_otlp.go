@@ -263,7 +263,7 @@ func (h *otlpHist) point() (b []byte, ok bool) {
 
 // refusedOf returns what reads how many samples a receiver has refused in an answer that it calls good, or nil.
 func refusedOf(protocol string) func([]byte) int {
-	if protocol != OTLP {
+	if protocol != protocolOTLP {
 		return nil
 	}
 	return otlpRefused

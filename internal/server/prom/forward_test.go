@@ -141,7 +141,7 @@ func forward(t *testing.T, o Options) (f *Forwarder, stop func()) {
 // TestForwarders sends by each protocol to the receiver of a real Prometheus, which is away for a while, and restarts during the
 // outage. Afterwards the receiver has each scrape that ended, once and in order, and the same values that the target has.
 func TestForwarders(t *testing.T) {
-	for protocol, path := range map[string]string{V1: "/api/v1/write", V2: "/api/v1/write", OTLP: "/api/v1/otlp/v1/metrics"} {
+	for protocol, path := range map[string]string{protocolV1: "/api/v1/write", protocolV2: "/api/v1/write", protocolOTLP: "/api/v1/otlp/v1/metrics"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			target, r, dir := &scraped{}, newRealReceiver(t), t.TempDir()

@@ -46,7 +46,7 @@ const (
 func (r *RemoteWrite) configs(interval time.Duration) []map[string]any {
 	var all []map[string]any
 	message := "prometheus.WriteRequest"
-	if r.Protocol == V2 {
+	if r.Protocol == protocolV2 {
 		message = "io.prometheus.write.v2.Request"
 	}
 	for i, u := range r.URLs {

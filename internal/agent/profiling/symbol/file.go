@@ -90,7 +90,7 @@ func (t *Table) resolveFile(f *file, list []int, locations []Location, names []N
 		m := locations[i].Mapping
 		address, ok := f.program.Address(locations[i].Address-m.Start+m.Offset, 0)
 		if !ok {
-			names[i].Reason = Unmapped
+			names[i].Reason = unmapped
 			continue
 		}
 		linked, of = append(linked, address), append(of, i)
@@ -101,14 +101,14 @@ func (t *Table) resolveFile(f *file, list []int, locations []Location, names []N
 	if debug != nil {
 		defer func() { _ = debug.Close() }() // nothing was written
 	}
-	reason := Stripped
+	reason := stripped
 	for _, source := range []*file{debug, f} {
 		if source == nil {
 			continue
 		}
 		more, err := source.program.Names(addresses)
 		if err != nil {
-			reason = Unreadable // the other one may have names
+			reason = unreadable // the other one may have names
 			continue
 		}
 		for i, name := range more {

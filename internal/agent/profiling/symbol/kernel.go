@@ -57,9 +57,9 @@ func (t *Table) resolveKernel(list []int, locations []Location, names []Name) {
 				names[i].Library = "[" + s.Module + "]"
 			}
 		case err != nil || !shown:
-			names[i].Reason = Hidden
+			names[i].Reason = hidden
 		default:
-			names[i].Reason = Foreign
+			names[i].Reason = foreign
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (t *Table) openPerfMap(p *Process) (*os.File, error) {
 // resolveProgram finds the names of code that a process has generated.
 func (t *Table) resolveProgram(p *Process, list []int, locations []Location, names []Name) {
 	for _, i := range list {
-		names[i].Reason = NoPerfMap
+		names[i].Reason = noPerfMap
 	}
 	if p.root == nil {
 		return

@@ -39,21 +39,21 @@ const (
 
 // The reasons why an address has no name.
 const (
-	Gone       = "the process ended before its mappings were read"
-	Silent     = "the process did not answer when its mappings were read"
-	Unmapped   = "the address is in no executable mapping of its process"
-	Unreadable = "the mapped file cannot be read"
-	Stripped   = "the file has no symbol for the address, and no debug file is installed"
-	NoPerfMap  = "code that the program has generated, and no perf map has a name for it"
-	Hidden     = "the kernel does not show its symbols (kernel.kptr_restrict, CAP_SYSLOG)"
-	Foreign    = "no function of the kernel covers the address"
-	TooMuch    = "more processes or mappings than are kept"
+	gone       = "the process ended before its mappings were read"
+	silent     = "the process did not answer when its mappings were read"
+	unmapped   = "the address is in no executable mapping of its process"
+	unreadable = "the mapped file cannot be read"
+	stripped   = "the file has no symbol for the address, and no debug file is installed"
+	noPerfMap  = "code that the program has generated, and no perf map has a name for it"
+	hidden     = "the kernel does not show its symbols (kernel.kptr_restrict, CAP_SYSLOG)"
+	foreign    = "no function of the kernel covers the address"
+	tooMuch    = "more processes or mappings than are kept"
 )
 
 // Libraries that are not files.
 const (
-	Kernel = "[kernel.kallsyms]" // as perf calls it
-	vdso   = "[vdso]"
+	kernelLibrary = "[kernel.kallsyms]" // as perf calls it
+	vdso          = "[vdso]"
 )
 
 // Options configure a Table.
@@ -88,7 +88,7 @@ func New(o Options) *Table {
 	t := &Table{
 		Options: o, host: host.New(o.Proc.Path(), o.Cgroup, o.Reads), processes: map[profiling.Process]*Process{}, files: map[fileKey]*file{},
 	}
-	t.kernel = &Mapping{End: ^uint64(0), Path: Kernel, kind: ofKernel, BuildID: t.kernelBuildID()}
+	t.kernel = &Mapping{End: ^uint64(0), Path: kernelLibrary, kind: ofKernel, BuildID: t.kernelBuildID()}
 	t.own, t.ownSize = ownVDSO(o.Proc)
 	t.kallsyms, _ = o.Proc.Open(maxKallsyms+1, "kallsyms") // none: kernel addresses have no names
 	return t
@@ -157,7 +157,7 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 	}
 	p = &Process{Process: s.Process}
 	if len(t.processes) >= maxProcesses {
-		p.reason = TooMuch
+		p.reason = tooMuch
 	} else {
 		t.processes[s.Process] = p
 	}
@@ -167,7 +167,7 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 	case p.reason == "" && t.runs(s.Process) && !named(t.host, s):
 		// It executes another program by now, or has renamed itself. The next samples will tell.
 		delete(t.processes, s.Process)
-		p.reason = Gone
+		p.reason = gone
 	case p.reason == "" && t.runs(s.Process):
 		p.Workload = t.host.Identify(uint32(s.PID)).Name
 		p.Watched = t.host.Matches(t.Watch, uint32(s.PID))
@@ -175,9 +175,9 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 		if t.runs(s.Process) {
 			return p
 		}
-		p.Workload, p.mappings, p.reason = "", nil, Gone // another process may have its ID
+		p.Workload, p.mappings, p.reason = "", nil, gone // another process may have its ID
 	default:
-		p.reason = cmp.Or(p.reason, Gone)
+		p.reason = cmp.Or(p.reason, gone)
 	}
 	p.Watched = watch.Matches(t.Watch, watch.Process{PID: s.PID, Comm: s.Name})
 	return p
@@ -222,11 +222,11 @@ func (t *Table) look(p *Process) {
 	switch {
 	case reader.Unanswered(err):
 		if len(p.mappings) == 0 {
-			p.reason = Silent
+			p.reason = silent
 		}
 		return
 	case err != nil || len(all) == 0:
-		p.reason = cmp.Or(p.reason, Gone)
+		p.reason = cmp.Or(p.reason, gone)
 		return
 	}
 	same := func(a, b *Mapping) bool {
@@ -238,7 +238,7 @@ func (t *Table) look(p *Process) {
 		}
 	}
 	if t.mapped+len(all)-len(p.mappings) > maxMappings {
-		p.reason = TooMuch
+		p.reason = tooMuch
 		return
 	}
 	t.mapped += len(all) - len(p.mappings)
@@ -283,7 +283,7 @@ func (t *Table) Mapping(p *Process, address uint64) *Mapping {
 
 // lookAgain reads the mappings of a process again, if they may have changed since and it is time to.
 func (t *Table) lookAgain(p *Process) bool {
-	if p.missed || p.reason != "" && p.reason != Silent || time.Now().Before(p.again) {
+	if p.missed || p.reason != "" && p.reason != silent || time.Now().Before(p.again) {
 		return false
 	}
 	p.missed = true
@@ -373,13 +373,13 @@ func (t *Table) Resolve(locations []Location) []Name {
 		case remembered:
 			names[i] = name
 		case m == nil:
-			names[i].Reason = cmp.Or(l.Process.reason, Unmapped)
+			names[i].Reason = cmp.Or(l.Process.reason, unmapped)
 		case m.kind == ofKernel:
 			kernel = append(kernel, i)
 		case m.kind == ofProgram:
 			programs[l.Process] = append(programs[l.Process], i)
 		case m.file == nil:
-			names[i].Reason = Unreadable
+			names[i].Reason = unreadable
 		default:
 			files[m.file] = append(files[m.file], i)
 		}

@@ -112,10 +112,10 @@ func TestGeneratedCodeHasTheNamesOfThePerfMap(t *testing.T) {
 	if n := nameOf(table, process, p.address+5); n.Function != "generated loop" || n.Reason != "" {
 		t.Errorf("the loop is %+v", n)
 	}
-	if n := nameOf(table, process, p.address+100); n.Function != "" || n.Reason != NoPerfMap {
+	if n := nameOf(table, process, p.address+100); n.Function != "" || n.Reason != noPerfMap {
 		t.Errorf("behind the loop is %+v", n)
 	}
-	if n := nameOf(table, process, 1); n.Function != "" || n.Reason != Unmapped {
+	if n := nameOf(table, process, 1); n.Function != "" || n.Reason != unmapped {
 		t.Errorf("address 1 is %+v", n)
 	}
 }
@@ -130,7 +130,7 @@ func TestAProcessThatDidNotAnswerIsLookedAtAgain(t *testing.T) {
 	table.Reads = reader.New(reader.Options{Proc: table.Proc, Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler), Ready: ready})
 	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
 	address := mapping(t, p.cmd.Process.Pid, path)
-	if n := nameOf(table, process, address); n.Reason != Silent {
+	if n := nameOf(table, process, address); n.Reason != silent {
 		t.Errorf("while the process does not answer, the name is %+v", n)
 	}
 	close(ready)
@@ -171,7 +171,7 @@ func TestForeignPerfMapsAreRefused(t *testing.T) {
 		if err := create(); err != nil {
 			t.Fatal(err)
 		}
-		if n := nameOf(table, process, p.address); n.Function != "" || n.Reason != NoPerfMap {
+		if n := nameOf(table, process, p.address); n.Function != "" || n.Reason != noPerfMap {
 			t.Errorf("%s: %+v", what, n)
 		}
 		if err := os.Remove(name); err != nil {
@@ -190,9 +190,9 @@ func TestForeignPerfMapsAreRefused(t *testing.T) {
 // A stripped program has the names of its debug file, and of no other file that has its name.
 func TestStrippedProgramsHaveTheNamesOfTheirDebugFile(t *testing.T) {
 	dir := t.TempDir()
-	full, stripped := filepath.Join(dir, "full"), filepath.Join(dir, "stripped")
+	full, bare := filepath.Join(dir, "full"), filepath.Join(dir, "stripped")
 	gcc(t, "-g", "-no-pie", "-o", full, "testdata/jit.c")
-	for _, args := range [][]string{{"--strip-all", "-o", stripped, full}} {
+	for _, args := range [][]string{{"--strip-all", "-o", bare, full}} {
 		if out, err := exec.Command("strip", args...).CombinedOutput(); err != nil {
 			t.Skipf("%v %s", err, out)
 		}
@@ -209,12 +209,12 @@ func TestStrippedProgramsHaveTheNamesOfTheirDebugFile(t *testing.T) {
 			main = at
 		}
 	}
-	p := run(t, stripped, "none")
+	p := run(t, bare, "none")
 	look := func(debug string) Name {
 		table := table(t, debug)
 		return nameOf(table, table.Of(sampleOf(t, p.cmd.Process.Pid)), main+1)
 	}
-	if n := look(""); n.Function != "" || n.Reason != Stripped {
+	if n := look(""); n.Function != "" || n.Reason != stripped {
 		t.Errorf("without a debug file main is %+v", n)
 	}
 	table := table(t, "")
@@ -256,12 +256,12 @@ func TestProcessesThatEndedHaveNoNames(t *testing.T) {
 	text := mapping(t, p.cmd.Process.Pid, "/jit")
 	earlier := *s
 	earlier.Start -= time.Second
-	if n := nameOf(table, table.Of(&earlier), text); n.Reason != Gone {
+	if n := nameOf(table, table.Of(&earlier), text); n.Reason != gone {
 		t.Errorf("an earlier process with the same ID: %+v", n)
 	}
 	before := *s
 	before.Name = "sh"
-	if n := nameOf(table, table.Of(&before), text); n.Reason != Gone {
+	if n := nameOf(table, table.Of(&before), text); n.Reason != gone {
 		t.Errorf("the program that the process ran before: %+v", n)
 	}
 	known := table.Of(s)
@@ -271,7 +271,7 @@ func TestProcessesThatEndedHaveNoNames(t *testing.T) {
 	p.end()
 	later := *s
 	later.Image++
-	if n := nameOf(table, table.Of(&later), text); n.Reason != Gone {
+	if n := nameOf(table, table.Of(&later), text); n.Reason != gone {
 		t.Errorf("a program of the process that was not inspected: %+v", n)
 	}
 	if table.Mapping(known, text) == nil {

@@ -21,18 +21,18 @@ const (
 	kindEnd           // nothing called this function
 )
 
-// A Row says how to find the caller from an address on, up to the next row: the linked address in the
+// A tableRow says how to find the caller from an address on, up to the next row: the linked address in the
 // upper 32 bits, then 4 bits of kind, 14 bits of the offset of the CFA, and 14 bits of the offset below the CFA where the caller's
 // frame pointer is stored, both in words. The last is 0 if the frame pointer is unchanged.
-type Row uint64
+type tableRow uint64
 
 const (
 	fieldBits = 14
 	maxField  = 1<<fieldBits - 1
 )
 
-func row(address uint64, kind, cfa, bp uint64) Row {
-	return Row(address<<32 | kind<<(2*fieldBits) | cfa<<fieldBits | bp)
+func row(address uint64, kind, cfa, bp uint64) tableRow {
+	return tableRow(address<<32 | kind<<(2*fieldBits) | cfa<<fieldBits | bp)
 }
 
 // Numbers of registers (System V ABI for x86-64, figure 3.36).
@@ -163,7 +163,7 @@ type state struct {
 
 // rowsOf returns the rows of a section .eh_frame at a linked address, in ascending order. Where no function is known, there is a
 // row of that kind. Code above 4 GiB has none.
-func rowsOf(section []byte, vaddr uint64) ([]Row, error) {
+func rowsOf(section []byte, vaddr uint64) ([]tableRow, error) {
 	p := parser{commons: map[int]*common{}, steps: stepsOfByte * len(section)}
 	r := &reader{data: section, vaddr: vaddr}
 	for r.at < len(section) {
@@ -193,8 +193,8 @@ func rowsOf(section []byte, vaddr uint64) ([]Row, error) {
 type parser struct {
 	steps   int // instructions that may still be executed
 	commons map[int]*common
-	rows    []Row
-	ends    []Row
+	rows    []tableRow
+	ends    []tableRow
 }
 
 // common reads the CIE at an offset of the section, or returns nil.
@@ -330,7 +330,7 @@ func (p *parser) add(address uint64, s state) {
 }
 
 // finish sorts the rows. The end of a function counts only where no other begins.
-func (p *parser) finish() []Row {
+func (p *parser) finish() []tableRow {
 	begins := make(map[uint32]bool, len(p.rows))
 	for _, r := range p.rows {
 		begins[uint32(r>>32)] = true
@@ -341,6 +341,6 @@ func (p *parser) finish() []Row {
 		}
 	}
 	slices.Sort(p.rows)
-	same := func(a, b Row) bool { return a>>32 == b>>32 || uint32(a) == uint32(b) }
+	same := func(a, b tableRow) bool { return a>>32 == b>>32 || uint32(a) == uint32(b) }
 	return slices.CompactFunc(p.rows, same)
 }

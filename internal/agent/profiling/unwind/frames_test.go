@@ -49,7 +49,7 @@ func library(t testing.TB) string {
 	return path
 }
 
-func at(rows []Row, address uint64) (kind, cfa, bp uint64) {
+func at(rows []tableRow, address uint64) (kind, cfa, bp uint64) {
 	i, found := slices.BinarySearch(rows, row(address, 0, 0, 0))
 	if !found && (i == len(rows) || uint64(rows[i]>>32) != address) {
 		i--

@@ -147,20 +147,20 @@ func (p *Probe) Family() string {
 	return name + "_total"
 }
 
-// Problem is one fault of a file.
-type Problem struct {
+// problem is one fault of a file.
+type problem struct {
 	Line int
 	Text string
 }
 
-// Error lists all problems of a file.
-type Error struct {
+// fileError lists all problems of a file.
+type fileError struct {
 	File     string
-	Problems []Problem
+	Problems []problem
 }
 
 // Error implements error.
-func (e *Error) Error() string {
+func (e *fileError) Error() string {
 	var lines []string
 	for _, p := range e.Problems {
 		lines = append(lines, text.Terminal(fmt.Sprintf("%s:%d: %s", e.File, p.Line, p.Text)))
@@ -185,7 +185,7 @@ func parse(name string, data []byte) ([]Probe, error) {
 	r := &reader{}
 	probes := r.document(data)
 	if len(r.problems) > 0 {
-		return nil, &Error{name, r.problems}
+		return nil, &fileError{name, r.problems}
 	}
 	return probes, nil
 }

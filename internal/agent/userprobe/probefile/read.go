@@ -21,7 +21,7 @@ import (
 
 // reader walks the document itself, so that each problem has its line.
 type reader struct {
-	problems []Problem
+	problems []problem
 	probe    string // the name of the current probe, for messages
 }
 
@@ -36,7 +36,7 @@ func (r *reader) problem(line int, format string, args ...any) {
 	if r.probe != "" {
 		s = "probe " + r.probe + ": " + s
 	}
-	r.problems = append(r.problems, Problem{line, s})
+	r.problems = append(r.problems, problem{line, s})
 }
 
 // document reads the only document of a file.

@@ -32,8 +32,8 @@ func Events() [][]Event {
 
 // The modes of the processor that are counted separately.
 const (
-	User   = "user"
-	System = "system"
+	user   = "user"
+	system = "system"
 )
 
 var (
@@ -90,13 +90,13 @@ func Threads(pairs [][]Event, tids []int) (*Set, error) {
 // add opens the counters of a thread: each pair in each mode. After an error the set has none of this thread.
 func (s *Set) add(pairs [][]Event, tid int, bits uint64) error {
 	before := len(s.counters)
-	for _, mode := range []string{User, System} {
-		if mode == System && s.UserOnly {
+	for _, mode := range []string{user, system} {
+		if mode == system && s.UserOnly {
 			continue
 		}
 		for _, pair := range pairs {
 			err := s.pair(pair, mode, tid, bits)
-			if mode == System && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
+			if mode == system && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)) {
 				s.UserOnly = true
 				break
 			}
@@ -115,7 +115,7 @@ func (s *Set) pair(pair []Event, mode string, tid int, bits uint64) error {
 	const anyCPU, noGroup = -1, -1
 	leader := noGroup
 	bits |= unix.PerfBitInherit | unix.PerfBitExcludeHv
-	if mode == User {
+	if mode == user {
 		bits |= unix.PerfBitExcludeKernel
 	} else {
 		bits |= unix.PerfBitExcludeUser

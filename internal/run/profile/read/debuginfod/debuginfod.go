@@ -36,8 +36,8 @@ const (
 	maxRedirects          = 10
 )
 
-// ErrNone means that no server has a file.
-var ErrNone = errors.New("no server of DEBUGINFOD_URLS has it")
+// errNone means that no server has a file.
+var errNone = errors.New("no server of DEBUGINFOD_URLS has it")
 
 // Client downloads files. It is for one goroutine.
 type Client struct {
@@ -120,9 +120,9 @@ func (c *Client) Fetch(id string, debug bool, check func(path string) error) (st
 		return path, nil
 	}
 	if c.missing[path] {
-		return "", ErrNone
+		return "", errNone
 	}
-	failed := ErrNone
+	failed := errNone
 	for _, s := range c.servers {
 		if c.failures[s] >= maxFailures {
 			continue
@@ -138,7 +138,7 @@ func (c *Client) Fetch(id string, debug bool, check func(path string) error) (st
 		if err == nil {
 			return path, nil
 		}
-		if !errors.Is(err, ErrNone) {
+		if !errors.Is(err, errNone) {
 			c.failures[s]++
 			failed = err
 		}
@@ -168,7 +168,7 @@ func (c *Client) download(server, id, kind, path string, check func(path string)
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return ErrNone
+		return errNone
 	default:
 		return fmt.Errorf("%s answered %s", u, text.Terminal(response.Status))
 	}

@@ -60,7 +60,7 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%q, %v", data, err)
 		}
 		for range 2 {
-			if _, err := c.Fetch(id, false, accept); !errors.Is(err, ErrNone) {
+			if _, err := c.Fetch(id, false, accept); !errors.Is(err, errNone) {
 				t.Error(err)
 			}
 		}
@@ -182,7 +182,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	}
 	for i := range maxRequests + 10 {
 		_, err := c.Fetch(fmt.Sprintf("%040x", i), false, accept)
-		if want := map[bool]error{true: ErrNone, false: errLimit}[i < maxRequests]; !errors.Is(err, want) {
+		if want := map[bool]error{true: errNone, false: errLimit}[i < maxRequests]; !errors.Is(err, want) {
 			t.Fatalf("request %d: %v", i, err)
 		}
 	}

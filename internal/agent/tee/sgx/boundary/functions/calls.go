@@ -85,7 +85,7 @@ func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 	case switchless:
 		count.AddSince(owner, s.added, n, f.Families.ECalls, f.label(p, key, s), "switchless", source)
 	case ocall:
-		if f.named != nil && s.file.Runtime == Gramine {
+		if f.named != nil && s.file.Runtime == gramineName {
 			f.named.add(owner, f.label(p, key, s), n)
 			break
 		}

@@ -25,7 +25,7 @@ func (n named) add(owner *count.Workload, name string, calls float64) {
 // readNamed reads calls. When a window of a file of Gramine ends, it divides the exits since the previous window among
 // the OCALLs by what the window has seen: each exit is one OCALL. Those of workers have none.
 func (f *Functions) readNamed(ending *window.File, weight float64) error {
-	if ending == nil || ending.Runtime != Gramine || f.ReadExits == nil {
+	if ending == nil || ending.Runtime != gramineName || f.ReadExits == nil {
 		return f.readCalls(ending, weight)
 	}
 	err := f.ReadExits() // the calls that it has seen are among them
@@ -67,7 +67,7 @@ func (f *Functions) divide(owner *count.Workload, calls map[string]float64, weig
 func (f *Functions) partlyExact(owner *count.Workload) bool {
 	for p := range f.Processes.All() {
 		for file := range p.Files {
-			if p.Workload == owner && file.Runtime == Gramine && len(file.Sites) > 0 && file.Exact() {
+			if p.Workload == owner && file.Runtime == gramineName && len(file.Sites) > 0 && file.Exact() {
 				return true
 			}
 		}

@@ -43,15 +43,15 @@ type runtime struct {
 
 // The names of the runtimes. They are values of the label runtime of files, and begin the label source.
 const (
-	SDK         = "sdk"
-	OpenEnclave = "openenclave"
-	Occlum      = "occlum"
-	Gramine     = "gramine"
+	sdkName         = "sdk"
+	openEnclaveName = "openenclave"
+	occlumName      = "occlum"
+	gramineName     = "gramine"
 )
 
 var (
 	// The worker is of libsgx_uswitchless.a, which is linked into the file that has the OCALLs (sl_fcall_mngr_common.h).
-	sdk = &runtime{name: SDK, crossings: []direction{ecall, ocall}, worker: "process_switchless_call", spot: func(symbol string) (spot, bool) {
+	sdk = &runtime{name: sdkName, crossings: []direction{ecall, ocall}, worker: "process_switchless_call", spot: func(symbol string) (spot, bool) {
 		switch symbol {
 		case "sgx_ecall":
 			return spot{ecall, roleSDKECall, ""}, true
@@ -60,7 +60,7 @@ var (
 		}
 		return spot{}, false // OCALLs are found through the table that an ECALL passes
 	}}
-	openEnclave = &runtime{name: OpenEnclave, crossings: []direction{enter, ocall}, spot: func(symbol string) (spot, bool) {
+	openEnclave = &runtime{name: openEnclaveName, crossings: []direction{enter, ocall}, spot: func(symbol string) (spot, bool) {
 		switch symbol {
 		case "oe_ecall":
 			return spot{ecall, roleOEECall, ""}, true
@@ -72,7 +72,7 @@ var (
 		}
 		return spot{}, false
 	}}
-	occlum = &runtime{name: Occlum, crossings: []direction{ecall, ocall}, spot: func(symbol string) (spot, bool) {
+	occlum = &runtime{name: occlumName, crossings: []direction{ecall, ocall}, spot: func(symbol string) (spot, bool) {
 		if name, ok := strings.CutPrefix(symbol, "occlum_ecall_"); ok {
 			return spot{ecall, rolePlain, name}, true
 		}
@@ -80,7 +80,7 @@ var (
 		return spot{ocall, rolePlain, name}, ok
 	}}
 	// Gramine's own counters count the crossings. The worker is that of Exitless (host_ocalls.c).
-	gramine = &runtime{name: Gramine, worker: "rpc_thread_loop", spot: func(symbol string) (spot, bool) {
+	gramine = &runtime{name: gramineName, worker: "rpc_thread_loop", spot: func(symbol string) (spot, bool) {
 		name, ok := strings.CutPrefix(symbol, "sgx_ocall_")
 		return spot{ocall, rolePlain, name}, ok
 	}}
@@ -96,14 +96,14 @@ func InFile(detected teelabel.Runtime, file string, isExe bool) string {
 	switch {
 	case detected == teelabel.GramineSGX:
 		if isExe {
-			return Gramine
+			return gramineName
 		}
 	case strings.HasPrefix(name, "libocclum-pal.so"):
-		return Occlum
+		return occlumName
 	case strings.HasPrefix(name, "libsgx_urts.so") && detected == teelabel.SDK:
-		return SDK
+		return sdkName
 	case isExe && (detected == teelabel.OpenEnclave || detected == teelabel.EGo || detected == teelabel.SDK):
-		return OpenEnclave
+		return openEnclaveName
 	}
 	return ""
 }

@@ -110,11 +110,11 @@ func TestFilesOfRuntimes(t *testing.T) {
 		isExe    bool
 		want     string
 	}{
-		{teelabel.SDK, urts, false, SDK}, {teelabel.SDK, exe, true, OpenEnclave}, {teelabel.SDK, exe, false, ""},
+		{teelabel.SDK, urts, false, sdkName}, {teelabel.SDK, exe, true, openEnclaveName}, {teelabel.SDK, exe, false, ""},
 		{teelabel.SDK, "/lib/libsgx_urts_sim.so", false, ""}, {teelabel.SDK, "/libsgx_urts.so/app", false, ""},
-		{teelabel.Occlum, pal, false, Occlum}, {teelabel.Occlum, urts, false, ""}, {teelabel.Occlum, exe, true, ""},
-		{teelabel.OpenEnclave, exe, true, OpenEnclave}, {teelabel.EGo, exe, true, OpenEnclave}, {teelabel.OpenEnclave, urts, false, ""},
-		{teelabel.GramineSGX, "/usr/lib/gramine/sgx/loader", true, Gramine}, {teelabel.GramineSGX, urts, false, ""},
+		{teelabel.Occlum, pal, false, occlumName}, {teelabel.Occlum, urts, false, ""}, {teelabel.Occlum, exe, true, ""},
+		{teelabel.OpenEnclave, exe, true, openEnclaveName}, {teelabel.EGo, exe, true, openEnclaveName}, {teelabel.OpenEnclave, urts, false, ""},
+		{teelabel.GramineSGX, "/usr/lib/gramine/sgx/loader", true, gramineName}, {teelabel.GramineSGX, urts, false, ""},
 		{teelabel.SCONE, exe, true, ""}, {"", exe, true, ""}, {"", urts, false, ""}, {"", "", false, ""},
 	} {
 		if got := InFile(tt.detected, tt.file, tt.isExe); got != tt.want {

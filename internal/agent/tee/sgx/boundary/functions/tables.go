@@ -158,7 +158,7 @@ func (o ocallTables) locate(key tableKey, p *process.Process) (*file, *tableRead
 	if err != nil {
 		return nil, nil, err
 	}
-	of, _, err := o.functions.Files.Take(read.Opened, SDK)
+	of, _, err := o.functions.Files.Take(read.Opened, sdkName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -284,7 +284,7 @@ func (f *file) attachTable(t *tableRead) error {
 	}
 	f.worker = t.found.worker
 	if len(f.Sites) == 0 {
-		f.runtime, f.Runtime = sdk, SDK
+		f.runtime, f.Runtime = sdk, sdkName
 	}
 	before := len(f.Sites)
 	errs := []error{t.uncertain}
