@@ -21,7 +21,6 @@ var (
 	errLink     = errors.New("a part of its path is a symbolic link, which the kernel does not show in paths of mappings")
 	errNotFile  = errors.New("its path is not a regular file")
 	errTooLarge = errors.New("the file is too large")
-	errFUSE     = errors.New("it is on a file system in user space, whose server can stop the kernel while it attaches probes")
 	errOverlay  = errors.New("it is on an overlay file system of another user namespace, which may have its files on one in user space")
 )
 
@@ -188,8 +187,8 @@ func (h Processes) examine(tgid uint32, fd int, want hostfs.FileID) (located, er
 	id := hostfs.FileID{Device: unix.Mkdev(info.Dev_major, info.Dev_minor), Inode: info.Ino}
 	switch system.Type {
 	case fuse:
-		if !h.onOwnRoot(id.Device) {
-			return located{}, errFUSE
+		if err := hostfs.CheckFileSystem(fd); err != nil {
+			return located{}, err
 		}
 	case overlay:
 		if !h.sameUserNamespace(tgid) {
@@ -203,13 +202,6 @@ func (h Processes) examine(tgid uint32, fd int, want hostfs.FileID) (located, er
 		return located{}, errGone
 	}
 	return located{}, nil
-}
-
-// onOwnRoot reports whether a device is the device of the root directory. A virtual machine may have its root on a file system
-// of its host, which has the same magic number as one in user space.
-func (h Processes) onOwnRoot(device uint64) bool {
-	var info unix.Stat_t
-	return unix.Stat("/", &info) == nil && info.Dev == device
 }
 
 // sameUserNamespace reports whether a process is in the user namespace of this one. In others every user can mount.
