@@ -42,6 +42,9 @@ func profileBreakdown() *cobra.Command {
 			if timed.Binary != "" || timed.For != 0 || timed.Force {
 				return errors.New("--binary, --for and --force are for a process or a command: give --pid, or the command after --")
 			}
+			if len(args) == 0 {
+				return errors.New("name what to break down: the file of a profile, a process with --pid, or a command after --")
+			}
 			if err := needsFiles(1)(cmd, args); err != nil {
 				return err
 			}

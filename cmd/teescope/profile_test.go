@@ -128,6 +128,7 @@ func TestProfileErrors(t *testing.T) {
 		{[]string{"diff", "--format", "gif", a, b}, "svg or html"},
 		{[]string{"diff", "--format", "svg", "--group", "X=x", a, b}, "group"},
 		{[]string{"breakdown", "--child", "parse", a}, "--root"},
+		{[]string{"breakdown", "--root", "parse"}, "a process with --pid, or a command after --"},
 		{[]string{"convert", a, filepath.Join(t.TempDir(), "x.gif")}, "--format"},
 	} {
 		if _, _, err := execute(t, append([]string{"profile"}, tt.args...)...); err == nil || !strings.Contains(err.Error(), tt.want) {
