@@ -22,30 +22,13 @@ const longestText = 2000
 // clean escapes foreign text for a terminal.
 func clean(s string) string { return text.Cut(text.Terminal(s), longestText) }
 
-// digits formats three significant digits, without an exponent and without trailing zeros.
-func digits(v float64) string {
-	size := math.Abs(v)
-	switch {
-	case size == 0:
-		return "0"
-	case size >= 99.95:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	decimals := min(2-int(math.Floor(math.Log10(size))), 12)
-	s := strconv.FormatFloat(v, 'f', decimals, 64)
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return s
-}
-
 func scaled(v, base float64, units []string) string {
 	i := 0
 	for math.Abs(v) >= base-0.5 && i < len(units)-1 {
 		v /= base
 		i++
 	}
-	return digits(v) + units[i]
+	return text.Digits(v) + units[i]
 }
 
 // Value formats a figure with a unit as in metric names: 37000 "1/s" is "37k/s".
@@ -60,7 +43,7 @@ func Value(v float64, unit string) string {
 	case unit == "bytes/s":
 		return scaled(v, 1024, iec) + "/s"
 	case unit == "seconds":
-		return seconds(v)
+		return text.Seconds(v)
 	case unit == "ratio":
 		return percent(v)
 	case unit == "" || unit == "1":
@@ -69,26 +52,6 @@ func Value(v float64, unit string) string {
 		return scaled(v, 1000, si) + strings.TrimPrefix(unit, "1")
 	}
 	return scaled(v, 1000, si) + " " + clean(unit)
-}
-
-func seconds(v float64) string {
-	switch size := math.Abs(v); {
-	case size == 0:
-		return "0 s"
-	case size < 0.9995e-6:
-		return digits(v*1e9) + " ns"
-	case size < 0.9995e-3:
-		return digits(v*1e6) + " µs"
-	case size < 0.9995:
-		return digits(v*1e3) + " ms"
-	case size < 120:
-		return digits(v) + " s"
-	case size < 7200:
-		return digits(v/60) + " min"
-	case size < 172_800:
-		return digits(v/3600) + " h"
-	}
-	return digits(v/86_400) + " d"
 }
 
 // percent formats a share. A share above zero is never written as zero.
@@ -148,7 +111,7 @@ func savingText(s *estimate.Saving) string {
 	if s == nil {
 		return ""
 	}
-	low, high := digits(s.Low), digits(s.High)
+	low, high := text.Digits(s.Low), text.Digits(s.High)
 	switch {
 	case s.High < leastCores:
 		return say("saving_small")

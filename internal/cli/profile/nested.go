@@ -127,20 +127,12 @@ func (n Nested) uncertain() float64 {
 	return spread * share(root.Probes, root.Total)
 }
 
-// short formats a time in nanoseconds with three digits.
+// short formats a time in nanoseconds.
 func short(ns float64) string {
 	if math.IsNaN(ns) {
 		return "-"
 	}
-	for _, u := range []struct {
-		ns   float64
-		name string
-	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
-		if ns >= u.ns {
-			return fmt.Sprintf("%.3g%s", ns/u.ns, u.name)
-		}
-	}
-	return fmt.Sprintf("%.3gns", ns)
+	return text.Seconds(ns / 1e9)
 }
 
 type jsonTime struct {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 const absent = "-"
@@ -81,17 +83,12 @@ func scaled(v, base float64, units string) string {
 	return strconv.FormatFloat(v, 'f', digits, 64) + units[i:i+1]
 }
 
-// seconds formats a short time.
+// seconds formats a time.
 func seconds(v float64) string {
-	switch {
-	case !known(v) || math.IsInf(v, 0):
+	if !known(v) || math.IsInf(v, 0) {
 		return absent
-	case v < 1e-3:
-		return strconv.FormatFloat(v*1e6, 'f', 1, 64) + "µs"
-	case v < 1:
-		return strconv.FormatFloat(v*1e3, 'f', 1, 64) + "ms"
 	}
-	return strconv.FormatFloat(v, 'f', 1, 64) + "s"
+	return text.Seconds(v)
 }
 
 // ago formats the time since an event.

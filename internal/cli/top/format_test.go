@@ -21,7 +21,7 @@ func TestNumbers(t *testing.T) {
 		{count, math.NaN(), "-"}, {count, 9999, "9999"}, {count, 10000, "10.0k"},
 		{percent, math.NaN(), "-"}, {percent, 0, "0"}, {percent, 0.5, "50.0"}, {percent, 0.9996, "100"}, {percent, 64, "6400"},
 		{size, math.NaN(), "-"}, {size, 0, "0"}, {size, 4096, "4.00K"}, {size, 1 << 20, "1.00M"}, {size, 1000 << 20, "0.98G"},
-		{seconds, math.NaN(), "-"}, {seconds, 2.5e-6, "2.5µs"}, {seconds, 0.0125, "12.5ms"}, {seconds, 3, "3.0s"},
+		{seconds, math.NaN(), "-"}, {seconds, 2.5e-6, "2.5 µs"}, {seconds, 0.0125, "12.5 ms"}, {seconds, 3, "3 s"},
 	} {
 		if got := tt.write(tt.v); got != tt.want {
 			t.Errorf("%v is written %q, want %q", tt.v, got, tt.want)

@@ -122,3 +122,21 @@ func TestPlural(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		v               float64
+		digits, seconds string
+	}{
+		{0, "0", "0 s"}, {2.5e-9, "0.0000000025", "2.5 ns"}, {999.6e-9, "0.000001", "1 µs"}, {507.4e-6, "0.000507", "507 µs"},
+		{0.9996e-3, "0.001", "1 ms"}, {0.0125, "0.0125", "12.5 ms"}, {0.9996, "1", "1 s"}, {3, "3", "3 s"}, {119.4, "119", "119 s"},
+		{5400, "5400", "90 min"}, {86_400, "86400", "24 h"}, {259_200, "259200", "3 d"}, {-0.25, "-0.25", "-250 ms"},
+	} {
+		if got := Digits(tt.v); got != tt.digits {
+			t.Errorf("%v has the digits %q, want %q", tt.v, got, tt.digits)
+		}
+		if got := Seconds(tt.v); got != tt.seconds {
+			t.Errorf("%v s is %q, want %q", tt.v, got, tt.seconds)
+		}
+	}
+}
