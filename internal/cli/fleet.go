@@ -16,6 +16,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/fleet"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -52,9 +53,7 @@ func (o Fleet) Show(ctx context.Context, out io.Writer, asJSON bool) error {
 		return fmt.Errorf("the answer of %s is not a fleet in the format %d: use the version of the server", target, fleet.Schema)
 	}
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(view)
+		return jsonapi.Print(out, view)
 	}
 	report := fleetReport{view: view}
 	report.write()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/runs"
@@ -104,9 +105,7 @@ func (p PushedRuns) List(ctx context.Context, out io.Writer, asJSON bool) error 
 		return fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
 	}
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(all)
+		return jsonapi.Print(out, all)
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "No run is kept.")

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/docs/runbooks"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
@@ -146,10 +146,7 @@ func ShowRules(out io.Writer, files []*rulefile.File, usual time.Duration, asJSO
 		}
 	}
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(all)
+		return jsonapi.Print(out, all)
 	}
 	for _, r := range all {
 		fmt.Fprintf(out, "%s:%d %s, every %s\n", r.File, r.Line, r.Alert+r.Record, r.Interval)

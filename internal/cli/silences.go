@@ -17,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/analysis/silence"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -92,9 +93,7 @@ func (s Silences) List(ctx context.Context, out io.Writer, all, asJSON bool) err
 		}
 	}
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(shown)
+		return jsonapi.Print(out, shown)
 	}
 	if len(shown) == 0 {
 		_, err := fmt.Fprintln(out, "No finding is muted.")

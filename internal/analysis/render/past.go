@@ -4,7 +4,6 @@ package render
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/history"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -25,10 +25,7 @@ type Past struct {
 
 // JSON writes the answer of the server.
 func (p Past) JSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(p.Answer)
+	return jsonapi.Print(w, p.Answer)
 }
 
 // day formats a time with its date.

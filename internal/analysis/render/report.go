@@ -7,7 +7,6 @@
 package render
 
 import (
-	"encoding/json"
 	"io"
 	"math"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
 // schemaVersion is the version of the JSON. It increases when a member changes its meaning or is removed.
@@ -125,10 +125,7 @@ func numbers(all []analysis.Evidence) []analysis.Evidence {
 
 // JSON writes the report as JSON.
 func (r Report) JSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(r)
+	return jsonapi.Print(w, r)
 }
 
 // Severities returns the names of the severities in rising order.

@@ -3,7 +3,6 @@
 package runs
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -11,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
@@ -124,7 +124,5 @@ func WriteJSON(w io.Writer, c Correlation, f *Forecast) error {
 		}
 		out.Forecast = &one
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return jsonapi.Print(w, out)
 }

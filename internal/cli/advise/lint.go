@@ -4,7 +4,6 @@ package advise
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/rules"
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -116,7 +116,7 @@ func (l *Lint) Text(w io.Writer) error {
 }
 
 // JSON writes the problems as JSON.
-func (l *Lint) JSON(w io.Writer) error { return writeJSON(w, l) }
+func (l *Lint) JSON(w io.Writer) error { return jsonapi.Print(w, l) }
 
 // level is the word for a severity in SARIF and in messages of compilers.
 func level(s analysis.Severity) string {
@@ -200,7 +200,7 @@ func (l *Lint) SARIF(w io.Writer, version string) error {
 			Locations: []sarifLocation{{sarifPhysical{sarifArtifact{fileURI(p.File)}, sarifRegion{p.Line}}}},
 		})
 	}
-	return writeJSON(w, sarifLog{
+	return jsonapi.Print(w, sarifLog{
 		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0",
 		Runs: []sarifRun{{sarifTool{driver}, results}},
 	})
@@ -213,11 +213,4 @@ func fileURI(name string) string {
 		u.Scheme = "file"
 	}
 	return u.String()
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
 // Programs that read problem matchers.
@@ -60,10 +62,10 @@ func WriteMatcher(w io.Writer, program string) error {
 	case gitHub:
 		notes := all
 		notes.Expression, notes.Severity = lineOf("note"), 0
-		return writeJSON(w, githubFile{[]githubMatcher{{Owner: owner, Pattern: []pattern{all}}, {Owner: owner + "-notes", Severity: "notice", Pattern: []pattern{notes}}}})
+		return jsonapi.Print(w, githubFile{[]githubMatcher{{Owner: owner, Pattern: []pattern{all}}, {Owner: owner + "-notes", Severity: "notice", Pattern: []pattern{notes}}}})
 	case vsCode:
 		all.Expression = lineOf("error", "warning", "note")
-		return writeJSON(w, vscodeMatcher{owner, "teescope lint", []string{"autoDetect", "${workspaceFolder}"}, all})
+		return jsonapi.Print(w, vscodeMatcher{owner, "teescope lint", []string{"autoDetect", "${workspaceFolder}"}, all})
 	}
 	return fmt.Errorf("there is no problem matcher for %q: use one of %s", program, strings.Join(Matchers(), ", "))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/advise/verify"
 	"github.com/teescope/teescope/internal/analysis/render"
 	compared "github.com/teescope/teescope/internal/cli/compare"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/compare"
@@ -121,7 +122,7 @@ func position(values []string, value string) int {
 }
 
 // JSON writes the verification as JSON.
-func (v *Verification) JSON(w io.Writer) error { return writeJSON(w, v) }
+func (v *Verification) JSON(w io.Writer) error { return jsonapi.Print(w, v) }
 
 // heading are the columns of the table.
 func heading() []string {

@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 // JSON writes the report as JSON.
-func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
+func (r *Report) JSON(w io.Writer) error { return jsonapi.Print(w, r) }
 
 // Text writes the report for a terminal.
 func (r *Report) Text(w io.Writer) error {

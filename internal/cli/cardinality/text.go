@@ -3,20 +3,18 @@
 package cardinality
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // JSON writes everything that was counted.
 func (c *Count) JSON(out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(c)
+	return jsonapi.Print(out, c)
 }
 
 // Text writes tables with at most this many metrics and labels. 0 is no limit.

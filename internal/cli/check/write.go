@@ -3,18 +3,16 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
 // JSON writes the report for programs.
 func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return jsonapi.Print(w, r)
 }
 
 // titles of the groups, in their order.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -55,5 +56,5 @@ func (r *Report) codeQuality(w io.Writer) error {
 			Location: location{Path: f.Files[0], Lines: lines{1}},
 		})
 	}
-	return encode(w, issues)
+	return jsonapi.Print(w, issues)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/compare"
 )
@@ -134,5 +135,5 @@ func historyJSON(w io.Writer, h *compare.History) error {
 	for _, c := range h.Changes {
 		out.Changes = append(out.Changes, change{h.Points[c.At].Name, h.Points[c.Last].Name, c.At, intervalOf(c.Ratio), intervalOf(c.Before), intervalOf(c.After), number(c.P), string(c.Verdict)})
 	}
-	return encode(w, out)
+	return jsonapi.Print(w, out)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/stat"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/compare"
@@ -135,13 +136,7 @@ func (r *Report) json(w io.Writer) error {
 	for _, f := range r.Failures {
 		out.Failures = append(out.Failures, jsonFailure{f.Condition, f.Metric, f.Group, intervalOf(f.Change), f.Reason})
 	}
-	return encode(w, out)
-}
-
-func encode(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
+	return jsonapi.Print(w, out)
 }
 
 func tableJSON(t *compare.Table) jsonTable {

@@ -3,10 +3,10 @@
 package profile
 
 import (
-	"encoding/json"
 	"io"
 	"math"
 
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/stat"
 	"github.com/teescope/teescope/internal/run/profile"
 )
@@ -82,7 +82,7 @@ func TableJSON(w io.Writer, file, column string, t *profile.Table) error {
 		}
 		out.Rows = append(out.Rows, one)
 	}
-	return encode(w, out)
+	return jsonapi.Print(w, out)
 }
 
 func samples(n float64) *float64 {
@@ -126,7 +126,7 @@ func DiffJSON(w io.Writer, column string, d *profile.Diff) error {
 	for _, c := range d.Changes {
 		out.Changes = append(out.Changes, change(c))
 	}
-	return encode(w, out)
+	return jsonapi.Print(w, out)
 }
 
 type jsonPart struct {
@@ -157,11 +157,5 @@ func BreakdownJSON(w io.Writer, file string, b *profile.Breakdown) error {
 	for _, q := range b.Parts {
 		out.Parts = append(out.Parts, jsonPart{q.Name, q.Inclusive, number(q.OfRoot), interval(q.Interval), q.Parent, number(q.OfParent), q.Own, amount(b.Whole, q.Absolute)})
 	}
-	return encode(w, out)
-}
-
-func encode(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return jsonapi.Print(w, out)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/nested"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -188,7 +189,7 @@ func (n Nested) JSON(w io.Writer) error {
 		}
 		out.Parts = append(out.Parts, one)
 	}
-	return encode(w, out)
+	return jsonapi.Print(w, out)
 }
 
 func costOf(c nested.Cost) jsonCost {

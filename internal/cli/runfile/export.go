@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	compared "github.com/teescope/teescope/internal/cli/compare"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/run"
 )
 
@@ -171,9 +171,7 @@ func whole(w io.Writer, r *run.Run) error {
 		}
 		out.Series = append(out.Series, one)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return jsonapi.Print(w, out)
 }
 
 // benchmarks writes the outcomes of each repetition in Go's benchmark format.

@@ -4,7 +4,6 @@ package top
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
 // Once scrapes twice, an interval apart, and writes one table.
@@ -103,9 +104,7 @@ func writeJSON(w io.Writer, target string, t rateTable) error {
 	for i := range t.Rows {
 		out.Workloads = append(out.Workloads, jsonRow(&t.Rows[i]))
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(out); err != nil {
+	if err := jsonapi.Print(w, out); err != nil {
 		return fmt.Errorf("writing the table as JSON: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonapi reads JSON bodies of requests and answers with JSON, errors in the format of the Prometheus API.
+// Package jsonapi reads JSON bodies of requests and answers with JSON, errors in the format of the Prometheus API. Commands
+// print JSON with it too.
 //
 // It does not depend on what a body means.
 package jsonapi
@@ -52,6 +53,14 @@ func decode(body io.Reader, what string, into any) error {
 		return fmt.Errorf("the body has more than one %s", what)
 	}
 	return nil
+}
+
+// Print writes a value as indented JSON.
+func Print(w io.Writer, value any) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	return out.Encode(value)
 }
 
 // Answer answers with a value as JSON.
