@@ -27,13 +27,7 @@ sgx.debug = true
 func adviseIn(t *testing.T, dir string, args ...string) (out, errors string, err error) {
 	t.Helper()
 	t.Chdir(dir)
-	cmd := newRoot()
-	var stdout, stderr strings.Builder
-	cmd.SetOut(&stdout)
-	cmd.SetErr(&stderr)
-	cmd.SetArgs(append([]string{"advise"}, args...))
-	err = cmd.Execute()
-	return stdout.String(), stderr.String(), err
+	return execute(t, append([]string{"advise"}, args...)...)
 }
 
 func manifestDir(t *testing.T, content string) string {

@@ -12,13 +12,7 @@ import (
 func lintIn(t *testing.T, dir string, args ...string) (out, errors string, err error) {
 	t.Helper()
 	t.Chdir(dir)
-	cmd := newRoot()
-	var stdout, stderr strings.Builder
-	cmd.SetOut(&stdout)
-	cmd.SetErr(&stderr)
-	cmd.SetArgs(append([]string{"lint"}, args...))
-	err = cmd.Execute()
-	return stdout.String(), stderr.String(), err
+	return execute(t, append([]string{"lint"}, args...)...)
 }
 
 const oldManifest = `# comment

@@ -38,6 +38,30 @@ func (l timeline) series(values, format string, args ...any) {
 	}
 }
 
+// judge runs an analyst from a time on for this long, and returns its finding about redis.
+func (l timeline) judge(a *findings.Analyst, from time.Time, long time.Duration) analysis.Finding {
+	l.Helper()
+	if err := a.Init(l.Context()); err != nil {
+		l.Fatal(err)
+	}
+	time.Sleep(time.Until(from))
+	ctx, stop := context.WithCancel(l.Context())
+	done := make(chan error)
+	go func() { done <- a.Run(ctx) }()
+	time.Sleep(long + time.Second)
+	synctest.Wait()
+	report, err := a.Newest()
+	stop()
+	if ended := <-done; err != nil || ended != nil {
+		l.Fatal(err, ended)
+	}
+	i := slices.IndexFunc(report.Findings, func(f analysis.Finding) bool { return f.Workload == "redis" && f.Severity.AtLeast(analysis.Medium) })
+	if i < 0 {
+		l.Fatalf("found %+v", report.Findings)
+	}
+	return report.Findings[i]
+}
+
 // counter increases by one rate before a step, and by another one from then on.
 func counter(before, after float64, change int) string {
 	b, a := before*lineStep.Seconds(), after*lineStep.Seconds()
@@ -127,25 +151,7 @@ func TestAFindingNamesWhatPrecededIt(t *testing.T) {
 				Source: l.source(), Rules: rules.All(), Interval: time.Minute, Window: 5 * time.Minute, Scrape: lineStep, Log: slog.New(slog.DiscardHandler),
 				File: filepath.Join(dir, "findings"), HistoryFile: filepath.Join(dir, "history"),
 			})
-			if err := a.Init(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Until(minute(1420)))
-			ctx, stop := context.WithCancel(t.Context())
-			done := make(chan error)
-			go func() { done <- a.Run(ctx) }()
-			time.Sleep(25*time.Minute + time.Second)
-			synctest.Wait()
-			report, err := a.Newest()
-			stop()
-			if ended := <-done; err != nil || ended != nil {
-				t.Fatal(err, ended)
-			}
-			i := slices.IndexFunc(report.Findings, func(f analysis.Finding) bool { return f.Workload == "redis" && f.Severity.AtLeast(analysis.Medium) })
-			if i < 0 {
-				t.Fatalf("%s: found %+v", tt.name, report.Findings)
-			}
-			f := report.Findings[i]
+			f := l.judge(a, minute(1420), 25*time.Minute)
 			if tt.at == 0 {
 				if len(f.Preceded) != 0 {
 					t.Errorf("%s: %+v", tt.name, f.Preceded)

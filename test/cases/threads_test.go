@@ -61,34 +61,17 @@ func TestAFindingNamesItsThreads(t *testing.T) {
 				return w.Body.Bytes(), nil
 			},
 		})
-		if err := a.Init(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Until(minute(110)))
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- a.Run(ctx) }()
-		time.Sleep(5*time.Minute + time.Second)
-		synctest.Wait()
-		report, err := a.Newest()
-		stop()
-		if ended := <-done; err != nil || ended != nil {
-			t.Fatal(err, ended)
-		}
-		i := slices.IndexFunc(report.Findings, func(f analysis.Finding) bool { return f.Workload == "redis" && f.Severity.AtLeast(analysis.Medium) })
-		if i < 0 {
-			t.Fatalf("found %+v", report.Findings)
-		}
+		f := l.judge(a, minute(110), 5*time.Minute)
 		want := []analysis.Threads{
 			{Name: "io_thd", Count: 2, Figure: analysis.ThreadCPU, Value: 0.7, Unit: "cores"},
 			{Name: "redis-server", Count: 1, Figure: analysis.ThreadCPU, Value: 0.2, Unit: "cores"},
 		}
-		got := slices.Clone(report.Findings[i].Threads)
+		got := slices.Clone(f.Threads)
 		for k := range got {
 			got[k].Value = math.Round(1e6*got[k].Value) / 1e6
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: %+v, want %+v", report.Findings[i].Rule, got, want)
+			t.Errorf("%s: %+v, want %+v", f.Rule, got, want)
 		}
 	})
 }

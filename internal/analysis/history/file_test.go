@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -192,28 +192,7 @@ func TestAKilledHistoryIsReadable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	total := 0
 	for range 4 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "TEESCOPE_TEST_HISTORY="+path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var said strings.Builder
-		for buffer := make([]byte, 4096); strings.Count(said.String(), "\n") < 50; {
-			n, err := out.Read(buffer)
-			if err != nil {
-				t.Fatalf("it ended by itself: %v\n%s", err, said.String())
-			}
-			said.Write(buffer[:n])
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // it was killed
-		total += strings.Count(said.String(), "\n")
+		total += strings.Count(proctest.KillAfter(t, "TEESCOPE_TEST_HISTORY="+path, 50), "\n")
 		var log bytes.Buffer
 		s, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil || log.Len() > 0 || len(s.entries) < total {

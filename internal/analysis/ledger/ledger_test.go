@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/estimate"
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 var nowL = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -409,28 +409,8 @@ func TestMain(m *testing.M) {
 func TestKilledLedgerIsReadable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "findings.json")
 	for round := range 3 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "TEESCOPE_TEST_LEDGER="+path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var text strings.Builder
-		for buffer := make([]byte, 4096); strings.Count(text.String(), "\n") < 30*(round+1); {
-			n, err := out.Read(buffer)
-			if err != nil {
-				t.Fatalf("it ended by itself: %v\n%s", err, text.String())
-			}
-			text.Write(buffer[:n])
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // it was killed
-		if n := strings.Count(text.String(), "opened a\n"); n != map[bool]int{true: 1}[round == 0] {
+		text := proctest.KillAfter(t, "TEESCOPE_TEST_LEDGER="+path, 30*(round+1))
+		if n := strings.Count(text, "opened a\n"); n != map[bool]int{true: 1}[round == 0] {
 			t.Errorf("round %d: the open finding was reported %d times", round, n)
 		}
 		var log bytes.Buffer

@@ -87,26 +87,11 @@ func alertingKeys() []*key {
 			name: "alerting.alertmanagers", commands: Up | Server, kind: "url", sep: ";",
 			usage: "Alertmanager to send alerts to; may be repeated",
 			def:   none,
-			set: func(c *Config, values []string) error {
-				c.Alerting.Alertmanagers = nil
-				return inEach(values, func(s string) error {
-					u, err := parseReceiver(s, "http://alertmanager:9093")
-					if err == nil && slices.ContainsFunc(c.Alerting.Alertmanagers, func(o *url.URL) bool { return *o == *u }) {
-						err = fmt.Errorf("%q is given twice", s)
-					}
-					if err == nil {
-						c.Alerting.Alertmanagers = append(c.Alerting.Alertmanagers, u)
-					}
-					return err
-				})
+			set: func(c *Config, values []string) (err error) {
+				c.Alerting.Alertmanagers, err = parseReceivers(values, "http://alertmanager:9093")
+				return err
 			},
-			get: func(c *Config) []string {
-				var texts []string
-				for _, u := range c.Alerting.Alertmanagers {
-					texts = append(texts, u.String())
-				}
-				return texts
-			},
+			get: func(c *Config) []string { return urlTexts(c.Alerting.Alertmanagers) },
 		},
 		fileKey("alerting.alertmanager-config-file", "TLS and credentials for Alertmanagers, in the format of Prometheus' http_config",
 			func(c *Config) *string { return &c.Alerting.AlertmanagerConfigFile }),
@@ -160,7 +145,30 @@ func inEach(values []string, check func(string) error) error {
 	return errors.Join(errs...)
 }
 
-// parseReceiver parses the URL of a receiver of alerts.
+// parseReceivers parses the URLs of different receivers.
+func parseReceivers(values []string, example string) (all []*url.URL, err error) {
+	err = inEach(values, func(s string) error {
+		u, err := parseReceiver(s, example)
+		if err == nil && slices.ContainsFunc(all, func(o *url.URL) bool { return o.String() == u.String() }) {
+			err = fmt.Errorf("%q is given twice", s)
+		}
+		if err == nil {
+			all = append(all, u)
+		}
+		return err
+	})
+	return all, err
+}
+
+func urlTexts(all []*url.URL) []string {
+	var texts []string
+	for _, u := range all {
+		texts = append(texts, u.String())
+	}
+	return texts
+}
+
+// parseReceiver parses the URL of a receiver of alerts or samples.
 func parseReceiver(s, example string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	why := ""

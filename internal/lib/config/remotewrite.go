@@ -3,7 +3,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -36,30 +35,14 @@ func remoteWriteKeys() []*key {
 			name: "remote-write.urls", commands: Up | Server, kind: "url,...", sep: ",", flagSep: true,
 			usage: "also send all samples to these receivers of Prometheus' remote write",
 			def:   none,
-			set: func(c *Config, values []string) error {
-				c.RemoteWrite.URLs = nil
-				if len(values) > maxReceivers {
+			set: func(c *Config, values []string) (err error) {
+				if c.RemoteWrite.URLs = nil; len(values) > maxReceivers {
 					return fmt.Errorf("%d values; the maximum is %d", len(values), maxReceivers)
 				}
-				var errs []error
-				for _, v := range values {
-					u, err := parseReceiver(v, "http://host:9090/api/v1/write")
-					if err == nil && slices.ContainsFunc(c.RemoteWrite.URLs, func(o *url.URL) bool { return o.String() == u.String() }) {
-						err = fmt.Errorf("%q is given twice", v)
-					}
-					if errs = append(errs, err); err == nil {
-						c.RemoteWrite.URLs = append(c.RemoteWrite.URLs, u)
-					}
-				}
-				return errors.Join(errs...)
+				c.RemoteWrite.URLs, err = parseReceivers(values, "http://host:9090/api/v1/write")
+				return err
 			},
-			get: func(c *Config) []string {
-				var texts []string
-				for _, u := range c.RemoteWrite.URLs {
-					texts = append(texts, u.String())
-				}
-				return texts
-			},
+			get: func(c *Config) []string { return urlTexts(c.RemoteWrite.URLs) },
 		},
 		fileKey("remote-write.config-file", "TLS and credentials for receivers of remote write, in the format of Prometheus' http_config",
 			func(c *Config) *string { return &c.RemoteWrite.ConfigFile }),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
+	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -26,19 +27,9 @@ type conversation struct {
 
 func converse(t *testing.T, cmd *exec.Cmd) *conversation {
 	t.Helper()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return &conversation{t, cmd, in, out}
+	p := proctest.Start(t, cmd)
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return &conversation{t, cmd, p.In, p.Out}
 }
 
 // say sends a line and returns the answer.

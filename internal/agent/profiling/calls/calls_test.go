@@ -18,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 // app is a running application of the SDK, which answers each line of input by its own counts.
@@ -30,20 +31,8 @@ type app struct {
 
 func start(t *testing.T, program string) *app {
 	t.Helper()
-	cmd := exec.Command(program)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-	return &app{t, cmd, in, bufio.NewReader(out)}
+	p := proctest.Start(t, exec.Command(program))
+	return &app{t, p.Cmd, p.In, p.Out}
 }
 
 func (a *app) do(line string) {

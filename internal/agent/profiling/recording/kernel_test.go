@@ -25,6 +25,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/stat"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
@@ -162,20 +163,8 @@ var functions = []string{"sixty", "thirty", "ten"}
 func begin(t *testing.T, program string, args ...string) *sharing {
 	t.Helper()
 	s := &sharing{cmd: exec.Command(program, args...)}
-	in, err := s.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s.out, s.in = bufio.NewReader(out), in
-	s.ends = func() { _ = in.Close(); _ = s.cmd.Wait() }
-	t.Cleanup(s.ends)
+	p := proctest.Start(t, s.cmd)
+	s.in, s.out, s.ends = p.In, p.Out, p.End
 	return s
 }
 

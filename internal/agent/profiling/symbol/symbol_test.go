@@ -3,10 +3,8 @@
 package symbol
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -20,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 // table returns a table for this machine.
@@ -60,33 +59,18 @@ func gcc(t *testing.T, args ...string) {
 
 // program is jit.c that runs, with the address of its code.
 type program struct {
-	cmd     *exec.Cmd
-	in      io.WriteCloser
+	*proctest.Program
 	address uint64
 }
 
 func run(t *testing.T, path string, args ...string) *program {
 	t.Helper()
-	p := &program{cmd: exec.Command(path, args...)}
-	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.end)
-	if _, err := fmt.Fscanf(bufio.NewReader(out), "%x", &p.address); err != nil {
+	p := &program{Program: proctest.Start(t, exec.Command(path, args...))}
+	if _, err := fmt.Fscanf(p.Out, "%x", &p.address); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
-
-func (p *program) end() { _ = p.in.Close(); _ = p.cmd.Wait() }
 
 // mapping returns the first executable mapping of a file.
 func mapping(t *testing.T, pid int, part string) (start uint64) {
@@ -108,7 +92,7 @@ func TestGeneratedCodeHasTheNamesOfThePerfMap(t *testing.T) {
 	gcc(t, "-o", path, "testdata/jit.c")
 	table := table(t, "")
 	p := run(t, path)
-	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
+	process := table.Of(sampleOf(t, p.Process.Pid))
 	if n := nameOf(table, process, p.address+5); n.Function != "generated loop" || n.Reason != "" {
 		t.Errorf("the loop is %+v", n)
 	}
@@ -128,8 +112,8 @@ func TestAProcessThatDidNotAnswerIsLookedAtAgain(t *testing.T) {
 	ready := make(chan struct{})
 	table := table(t, "")
 	table.Reads = reader.New(reader.Options{Proc: table.Proc, Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler), Ready: ready})
-	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
-	address := mapping(t, p.cmd.Process.Pid, path)
+	process := table.Of(sampleOf(t, p.Process.Pid))
+	address := mapping(t, p.Process.Pid, path)
 	if n := nameOf(table, process, address); n.Reason != silent {
 		t.Errorf("while the process does not answer, the name is %+v", n)
 	}
@@ -151,9 +135,9 @@ func TestForeignPerfMapsAreRefused(t *testing.T) {
 	gcc(t, "-o", path, "testdata/jit.c")
 	p := run(t, path, "none")
 	table := table(t, "")
-	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
+	process := table.Of(sampleOf(t, p.Process.Pid))
 	table.Mapping(process, p.address)
-	name := fmt.Sprintf("/tmp/perf-%d.map", p.cmd.Process.Pid)
+	name := fmt.Sprintf("/tmp/perf-%d.map", p.Process.Pid)
 	other := filepath.Join(t.TempDir(), "other")
 	line := fmt.Sprintf("%x 1000 stolen\n", p.address)
 	if err := os.WriteFile(other, []byte(line), 0o644); err != nil {
@@ -212,13 +196,13 @@ func TestStrippedProgramsHaveTheNamesOfTheirDebugFile(t *testing.T) {
 	p := run(t, bare, "none")
 	look := func(debug string) Name {
 		table := table(t, debug)
-		return nameOf(table, table.Of(sampleOf(t, p.cmd.Process.Pid)), main+1)
+		return nameOf(table, table.Of(sampleOf(t, p.Process.Pid)), main+1)
 	}
 	if n := look(""); n.Function != "" || n.Reason != stripped {
 		t.Errorf("without a debug file main is %+v", n)
 	}
 	table := table(t, "")
-	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
+	process := table.Of(sampleOf(t, p.Process.Pid))
 	id := table.Mapping(process, main).BuildID
 	if len(id) != 40 {
 		t.Fatalf("the build ID is %q", id)
@@ -252,8 +236,8 @@ func TestProcessesThatEndedHaveNoNames(t *testing.T) {
 	gcc(t, "-o", path, "testdata/jit.c")
 	p := run(t, path, "none")
 	table := table(t, "")
-	s := sampleOf(t, p.cmd.Process.Pid)
-	text := mapping(t, p.cmd.Process.Pid, "/jit")
+	s := sampleOf(t, p.Process.Pid)
+	text := mapping(t, p.Process.Pid, "/jit")
 	earlier := *s
 	earlier.Start -= time.Second
 	if n := nameOf(table, table.Of(&earlier), text); n.Reason != gone {
@@ -268,7 +252,7 @@ func TestProcessesThatEndedHaveNoNames(t *testing.T) {
 	if table.Mapping(known, text) == nil || known.Workload == "" {
 		t.Errorf("the process that runs is %+v", known)
 	}
-	p.end()
+	p.End()
 	later := *s
 	later.Image++
 	if n := nameOf(table, table.Of(&later), text); n.Reason != gone {

@@ -21,6 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 // TestMain lets the test binary act as an agent that can be killed.
@@ -119,19 +120,9 @@ func runAs(t *testing.T, user uint32, path string) *target {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	}
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return &target{cmd, in, bufio.NewReader(out)}
+	p := proctest.Start(t, cmd)
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return &target{cmd, p.In, p.Out}
 }
 
 // do sends a command and returns the answer.
