@@ -204,10 +204,16 @@ func TestControlExact(t *testing.T) {
 	level("sampled")
 }
 
-// change sends a request to a path below /api/control, with headers such as Host and Authorization.
+// change sends a request to a path below /api/control.
 func (s *teescope) change(t *testing.T, method, path, body string, header map[string]string) (status int, said string) {
 	t.Helper()
-	r, err := http.NewRequest(method, "http://"+s.addr+"/api/control"+path, strings.NewReader(body))
+	return s.request(t, method, "/api/control"+path, body, header)
+}
+
+// request sends JSON, with headers such as Host and Authorization.
+func (s *teescope) request(t *testing.T, method, path, body string, header map[string]string) (status int, said string) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

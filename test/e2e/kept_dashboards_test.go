@@ -24,24 +24,11 @@ func TestDashboardsAreKept(t *testing.T) {
 	body := `{"title":"Redis: calls","panels":[{"title":"Calls","expr":"sum(rate(redis_commands_processed_total[1m]))","show":"chart"}]}`
 	post := func(origin string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequest(http.MethodPost, "http://"+u.addr+"/api/dashboards/own", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
+		header := map[string]string{}
 		if origin != "" {
-			r.Header.Set("Origin", origin)
+			header["Origin"] = origin
 		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(answer)
+		return u.request(t, http.MethodPost, "/api/dashboards/own", body, header)
 	}
 	if status, said := post("http://evil.example"); status != http.StatusForbidden {
 		t.Errorf("another site: %d %s", status, said)
