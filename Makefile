@@ -40,7 +40,7 @@ LAYOUT_OF := \
 	internal/agent/userprobe/userprobe.bpf.o internal/agent/userprobe \
 	internal/agent/nested/nested.bpf.o internal/agent/nested \
 	internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/aex \
-	$(foreach package,breakpoint count crossing functions gramine interrupts window,\
+	$(foreach package,breakpoint count transition functions gramine interrupts window,\
 		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 

@@ -161,7 +161,7 @@ func (p *program) agent() {
 		p.add(c) // the group calls the methods among Init, Run and Shutdown that the collector has
 	}
 	p.web.Frugal = p.Config.Overhead.Budget < 1 // 100% is no limit
-	p.web.Threads = threads.New("/proc", with.system.Processes, with.boundary.Crossings.Of)
+	p.web.Threads = threads.New("/proc", with.system.Processes, with.boundary.Transitions.Of)
 }
 
 // confine adds the service that drops the privileges of the start. It must be added last.

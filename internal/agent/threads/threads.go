@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/transition"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -28,9 +28,9 @@ const (
 // Processes returns the processes that belong to a workload now, and whether the workload exists.
 type Processes func(workload string) (pids []int, known bool)
 
-// Crossings returns the known crossings of processes and their threads. On an error it also returns the crossings that are
+// Transitions returns the known transitions of processes and their threads. On an error it also returns the transitions that are
 // known.
-type Crossings func(pids []int) (*crossing.Report, error)
+type Transitions func(pids []int) (*transition.Report, error)
 
 // List is the answer to a request.
 type List struct {
@@ -42,9 +42,9 @@ type List struct {
 	List      []Thread  `json:"list"`     // the threads with the most CPU time
 
 	// What crosses the boundary of an enclave, as far as it is measured.
-	Crossing     []crossing.Process `json:"process_crossings,omitempty"` // the processes with the most EENTERs
-	Pairs        []crossing.Pair    `json:"pairs,omitempty"`             // which call follows which, the most frequent first
-	PairsLeftOut int                `json:"pairs_left_out,omitempty"`
+	OfProcesses  []transition.Process `json:"process_crossings,omitempty"` // the processes with the most EENTERs
+	Pairs        []transition.Pair    `json:"pairs,omitempty"`             // which call follows which, the most frequent first
+	PairsLeftOut int                  `json:"pairs_left_out,omitempty"`
 }
 
 // Thread is one thread. Values that the kernel does not provide are omitted.
@@ -60,22 +60,22 @@ type Thread struct {
 	Involuntary *uint64  `json:"involuntary_switches,omitempty"`
 	WaitsIn     string   `json:"waits_in,omitempty"` // kernel function
 
-	Crossings *crossing.Counts `json:"crossings,omitempty"`
+	Transitions *transition.Counts `json:"crossings,omitempty"`
 
 	started time.Duration
 }
 
 // Reader reads threads. It serves one request at a time.
 type Reader struct {
-	proc      hostfs.Root
-	processes Processes
-	crossings Crossings
-	busy      chan struct{} // holds a value while a request is served
+	proc        hostfs.Root
+	processes   Processes
+	transitions Transitions
+	busy        chan struct{} // holds a value while a request is served
 }
 
-// New returns a reader. proc is the root of /proc. Without crossings, none are listed.
-func New(proc string, of Processes, crossings Crossings) *Reader {
-	return &Reader{proc: hostfs.At(proc), processes: of, crossings: crossings, busy: make(chan struct{}, 1)}
+// New returns a reader. proc is the root of /proc. Without transitions, none are listed.
+func New(proc string, of Processes, transitions Transitions) *Reader {
+	return &Reader{proc: hostfs.At(proc), processes: of, transitions: transitions, busy: make(chan struct{}, 1)}
 }
 
 // Read lists the threads of a workload. It returns false if the workload does not exist.
@@ -96,8 +96,8 @@ func (r *Reader) Read(ctx context.Context, workload string) (*List, bool, error)
 	crossed := r.cross(pids, list)
 	for _, id := range chosen {
 		if t, ok := r.thread(id); ok { // it may have ended
-			if n, known := crossed[crossing.Thread{TID: t.TID, Started: t.started}]; known {
-				t.Crossings = &n
+			if n, known := crossed[transition.Thread{TID: t.TID, Started: t.started}]; known {
+				t.Transitions = &n
 			}
 			list.List = append(list.List, t)
 		}
@@ -106,20 +106,20 @@ func (r *Reader) Read(ctx context.Context, workload string) (*List, bool, error)
 	return list, true, ctx.Err()
 }
 
-// cross adds the known crossings of processes to a list, and returns the crossings of their threads. An error means that a
+// cross adds the known transitions of processes to a list, and returns the transitions of their threads. An error means that a
 // part of it is missing: the list is about other figures too.
-func (r *Reader) cross(pids []int, list *List) map[crossing.Thread]crossing.Counts {
-	if r.crossings == nil {
+func (r *Reader) cross(pids []int, list *List) map[transition.Thread]transition.Counts {
+	if r.transitions == nil {
 		return nil
 	}
-	report, _ := r.crossings(pids)
+	report, _ := r.transitions(pids)
 	if report == nil {
 		return nil
 	}
-	slices.SortFunc(report.Processes, func(a, b crossing.Process) int {
+	slices.SortFunc(report.Processes, func(a, b transition.Process) int {
 		return cmp.Or(cmp.Compare(b.Enters, a.Enters), cmp.Compare(a.PID, b.PID))
 	})
-	list.Crossing = report.Processes[:min(len(report.Processes), maxThreads)]
+	list.OfProcesses = report.Processes[:min(len(report.Processes), maxThreads)]
 	list.Pairs, list.PairsLeftOut = report.Pairs, report.LeftOut
 	return report.Threads
 }

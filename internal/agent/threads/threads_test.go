@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/transition"
 )
 
 // files writes the files of a thread in a simulated /proc.
@@ -49,7 +49,7 @@ func read(t *testing.T, r *Reader, name string) *List {
 }
 
 // outside is a machine without enclaves.
-func outside([]int) (*crossing.Report, error) { return nil, nil }
+func outside([]int) (*transition.Report, error) { return nil, nil }
 
 func workload(name string, pids ...int) Processes {
 	return func(asked string) ([]int, bool) { return pids, asked == name }
@@ -83,32 +83,32 @@ func TestThreadsOfAFakeMachine(t *testing.T) {
 	}
 }
 
-// Crossings belong to a thread with the same ID and start. What is known is shown also if a part of it could not be read.
-func TestCrossingsOfThreads(t *testing.T) {
+// Transitions belong to a thread with the same ID and start. What is known is shown also if a part of it could not be read.
+func TestTransitionsOfThreads(t *testing.T) {
 	proc := t.TempDir()
 	for tid := 7; tid <= 9; tid++ {
 		files(t, proc, 7, tid, map[string]string{"stat": statLine(tid, "a", "S", 0, 0, 700+tid)})
 	}
 	aexs := uint64(3)
-	one, old := crossing.Counts{Enters: 10, Exits: 9, AEXs: &aexs, Source: "gramine_counters"}, crossing.Counts{Enters: 5}
-	pairs := []crossing.Pair{{Kind: crossing.OCall, From: "read", To: "read", N: 4, Of: 4}}
-	r := New(proc, workload("w", 7, 11), func(pids []int) (*crossing.Report, error) {
+	one, old := transition.Counts{Enters: 10, Exits: 9, AEXs: &aexs, Source: "gramine_counters"}, transition.Counts{Enters: 5}
+	pairs := []transition.Pair{{Kind: transition.OCall, From: "read", To: "read", N: 4, Of: 4}}
+	r := New(proc, workload("w", 7, 11), func(pids []int) (*transition.Report, error) {
 		if !slices.Equal(pids, []int{7, 11}) {
-			t.Errorf("asked for the crossings of %v", pids)
+			t.Errorf("asked for the transitions of %v", pids)
 		}
-		return &crossing.Report{
-			Processes: []crossing.Process{{PID: 11, Counts: old}, {PID: 7, Counts: one}}, Pairs: pairs, LeftOut: 2,
-			Threads: map[crossing.Thread]crossing.Counts{
+		return &transition.Report{
+			Processes: []transition.Process{{PID: 11, Counts: old}, {PID: 7, Counts: one}}, Pairs: pairs, LeftOut: 2,
+			Threads: map[transition.Thread]transition.Counts{
 				{TID: 7, Started: 7070 * time.Millisecond}: one,
 				{TID: 8, Started: 7070 * time.Millisecond}: old, // an earlier thread with that ID
 			},
 		}, errors.New("a part is missing")
 	})
 	l := read(t, r, "w")
-	if len(l.List) != 3 || l.List[0].Crossings == nil || *l.List[0].Crossings != one || l.List[1].Crossings != nil || l.List[2].Crossings != nil {
+	if len(l.List) != 3 || l.List[0].Transitions == nil || *l.List[0].Transitions != one || l.List[1].Transitions != nil || l.List[2].Transitions != nil {
 		t.Errorf("the threads are %+v", l.List)
 	}
-	if !slices.Equal(l.Crossing, []crossing.Process{{PID: 7, Counts: one}, {PID: 11, Counts: old}}) || len(l.Pairs) != 1 || l.PairsLeftOut != 2 {
+	if !slices.Equal(l.OfProcesses, []transition.Process{{PID: 7, Counts: one}, {PID: 11, Counts: old}}) || len(l.Pairs) != 1 || l.PairsLeftOut != 2 {
 		t.Errorf("the list is %+v", l)
 	}
 	data, err := json.Marshal(l)

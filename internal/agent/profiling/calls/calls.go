@@ -168,7 +168,7 @@ func (f *Finder) process(pid int, seen map[int]looked) {
 	}
 }
 
-// runtimeOf returns the runtime of a process, as the counts of crossings recognise it. A program with an enclave of no known
+// runtimeOf returns the runtime of a process, as the counts of transitions recognise it. A program with an enclave of no known
 // runtime may be one of Open Enclave, which leaves no trace if all of it is linked statically. Functions that its file does not
 // have get no probe.
 func runtimeOf(c tee.Clues) teelabel.Runtime {

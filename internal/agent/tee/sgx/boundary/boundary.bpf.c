@@ -79,7 +79,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2048);
 	__type(key, u32); /* tgid */
-	__type(value, struct crossings);
+	__type(value, struct transitions);
 } crossed SEC(".maps");
 
 /* The same for the ENCLUs of runtimes that have their own. */
@@ -87,7 +87,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2048);
 	__type(key, u32); /* tgid */
-	__type(value, struct crossings);
+	__type(value, struct transitions);
 } crossed_own SEC(".maps");
 
 /* The cookies of all breakpoints, by enum doors. An inherited breakpoint has no cookie of its own. */
@@ -300,7 +300,7 @@ static __always_inline int on_enclu(struct pt_regs___args *regs, u32 door, void 
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32, file;
 	u64 *cookie = bpf_map_lookup_elem(&breakpoint, &door), leaf = regs->ax;
-	struct crossings *n = bpf_map_lookup_elem(map, &tgid);
+	struct transitions *n = bpf_map_lookup_elem(map, &tgid);
 	struct file_state *state;
 
 	if (!cookie)
@@ -335,7 +335,7 @@ SEC("perf_event") int enclu_own(struct pt_regs___args *regs)
 
 static __always_inline void inherit(void *map, u32 by, u32 tgid)
 {
-	struct crossings *of = bpf_map_lookup_elem(map, &by), new = {};
+	struct transitions *of = bpf_map_lookup_elem(map, &by), new = {};
 
 	if (!of || of->left)
 		return;
@@ -360,7 +360,7 @@ int BPF_PROG(born, struct task_struct___gs *parent, struct task_struct___gs *chi
 
 static __always_inline void leave(void *map, u32 tgid)
 {
-	struct crossings *of = bpf_map_lookup_elem(map, &tgid);
+	struct transitions *of = bpf_map_lookup_elem(map, &tgid);
 
 	if (of)
 		of->left = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boundary is the backend that counts crossings of the enclave boundary: entries and exits of enclaves. It composes
+// Package boundary is the backend that counts transitions of the enclave boundary: entries and exits of enclaves. It composes
 // four mechanisms: breakpoints on ENCLU in the vDSO and in runtimes, probes on functions of the untrusted runtimes, the
 // counters of Gramine, and the interrupts that arrive in enclaves. None changes the application. The package finds processes
 // and their files for all mechanisms, and keeps their cost within one budget. It does not depend on how a mechanism counts.
@@ -98,8 +98,8 @@ const (
 type Backend struct {
 	// Demands changes which calls are timed while the backend runs.
 	Demands Demands
-	// Crossings answers about single processes and threads.
-	Crossings Crossings
+	// Transitions answers about single processes and threads.
+	Transitions Transitions
 
 	opts     Options
 	families *count.Families
@@ -141,7 +141,7 @@ func New(o Options) *Backend {
 		opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now,
 		patience: readPatience, ahead: host.NewAhead(hostOf(o)),
 	}
-	b.Crossings = Crossings{b}
+	b.Transitions = Transitions{b}
 	return b
 }
 

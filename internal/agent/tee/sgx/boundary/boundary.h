@@ -136,7 +136,7 @@ struct worker_code {
 	u64 size; /* bytes */
 };
 
-/* What counts the crossings of a thread. The first are doors. */
+/* What counts the transitions of a thread. The first are doors. */
 enum crossed_by {
 	BY_VDSO,
 	BY_OWN,
@@ -149,7 +149,7 @@ struct crossed_key {
 	u32 by;
 };
 
-struct thread_crossings {
+struct thread_transitions {
 	u64 enters;
 	u64 resumes;
 	u32 tgid;
@@ -254,7 +254,7 @@ struct left {
 };
 
 /* How often a process has executed ENCLU at one door since its threads have breakpoints there. */
-struct crossings {
+struct transitions {
 	u64 enters;		  /* EENTER */
 	u64 resumes;		  /* ERESUME; each ends an AEX */
 	u64 causes[CAUSE_PLACES]; /* of these AEXs */
@@ -339,21 +339,21 @@ GO_VALUES(functions, enum pair_kind, );
 GO_VALUES(functions, enum limited, );
 GO_VALUES(functions, enum tenant, );
 GO_TYPE(functions, struct owner, owner);
-GO_TYPE(crossing, struct crossed_key, Key);
-GO_TYPE(crossing, struct thread_crossings, Entry);
-GO_VALUES(crossing, enum crossed_by, );
-GO_TYPE(crossing, struct thread_key, FollowedKey);
-GO_TYPE(crossing, struct called, called);
-GO_TYPE(crossing, struct seen_call, seenCall);
-GO_TYPE(crossing, struct start, start);
-GO_TYPE(crossing, struct thread_calls, Followed);
+GO_TYPE(transition, struct crossed_key, Key);
+GO_TYPE(transition, struct thread_transitions, Entry);
+GO_VALUES(transition, enum crossed_by, );
+GO_TYPE(transition, struct thread_key, FollowedKey);
+GO_TYPE(transition, struct called, called);
+GO_TYPE(transition, struct seen_call, seenCall);
+GO_TYPE(transition, struct start, start);
+GO_TYPE(transition, struct thread_calls, Followed);
 GO_VALUES(count, enum durations, );
 GO_TYPE(gramine, struct layout, layout);
 GO_TYPE(gramine, struct thread_key, threadKey);
 GO_TYPE(gramine, struct ended, endedThread);
 GO_TYPE(gramine, struct thread, liveThread);
 GO_VALUES(gramine, enum gramine_counter, );
-GO_TYPE(breakpoint, struct crossings, counts);
+GO_TYPE(breakpoint, struct transitions, counts);
 GO_TYPE(interrupts, struct interrupted, counts);
 GO_VALUES(aex, enum cause, );
 GO_VALUES(breakpoint, enum doors, );

@@ -106,7 +106,7 @@ func TestAProcessWithoutBreakpointsLeavesOthersTheirs(t *testing.T) {
 	}
 }
 
-// Crossings of a process that does not enter through the vDSO are derived from its calls.
+// Transitions of a process that does not enter through the vDSO are derived from its calls.
 func TestProcessesThatDoNotUseTheVDSOAreCountedByCalls(t *testing.T) {
 	o := watching(t, modeOn, 0, "sdk-elsewhere")
 	o.enclu = func(uint32) (uint64, error) { return 1 << 20, nil } // an address without code

@@ -10,11 +10,11 @@ type GroupCalls struct {
 	N     uint64
 }
 
-// systemCalls are the system calls of each group whose crossings are not measured, at the last estimate.
+// systemCalls are the system calls of each group whose transitions are not measured, at the last estimate.
 type systemCalls map[uint32]uint64
 
-// estimate adds the system calls of programs with an enclave whose crossings no mechanism measures. They have
-// their own family, so that a sum never mixes measured and estimated crossings.
+// estimate adds the system calls of programs with an enclave whose transitions no mechanism measures. They have
+// their own family, so that a sum never mixes measured and estimated transitions.
 func (b *Backend) estimate() {
 	if b.opts.Calls == nil {
 		return

@@ -175,7 +175,7 @@ func TestGramineWithoutSymbols(t *testing.T) {
 	}
 }
 
-// Threads that use the control block of another thread: its crossings are counted once.
+// Threads that use the control block of another thread: its transitions are counted once.
 func TestThreadsThatShareAControlBlockAreCountedOnce(t *testing.T) {
 	b := start(t, modeOn, 0)
 	p := run(t, loader(t))
@@ -246,7 +246,7 @@ func TestOCALLsOfExitlessAreApart(t *testing.T) {
 	}
 }
 
-// A process that ends before it is inspected has crossings that are known.
+// A process that ends before it is inspected has transitions that are known.
 func TestProcessesThatEndBeforeTheFirstLookAreCounted(t *testing.T) {
 	b := start(t, modeOn, 0)
 	path := loader(t, "-DDEBUG")

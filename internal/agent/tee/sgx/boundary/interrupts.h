@@ -99,7 +99,7 @@ static __noinline void hit(u32 cause)
 }
 
 /* A breakpoint at EENTER. A thread that enters although it has not resumed handles the cause in the enclave. */
-static __always_inline void enter(struct crossings *n, struct left *l)
+static __always_inline void enter(struct transitions *n, struct left *l)
 {
 	__sync_fetch_and_add(&n->enters, 1);
 	if (l && l->cause) {
@@ -109,7 +109,7 @@ static __always_inline void enter(struct crossings *n, struct left *l)
 }
 
 /* A breakpoint at ERESUME. */
-static __always_inline void resume(struct crossings *n, struct left *l)
+static __always_inline void resume(struct transitions *n, struct left *l)
 {
 	u32 by = 0;
 

@@ -130,7 +130,7 @@ func (b *Backend) loadBreakpoints(o *bpf.Object) {
 	b.functions.Elsewhere = func(p *process.Process) (bool, bool) { return countedBy(b.doors, p) }
 	b.interrupts.Elsewhere = b.functions.Elsewhere
 	// The order matters: no breakpoint is set if Gramine counts, none in a runtime's code if it enters through the vDSO, and
-	// calls are not counted as crossings if breakpoints count. The causes of AEXs are seen before the first one is counted.
+	// calls are not counted as transitions if breakpoints count. The causes of AEXs are seen before the first one is counted.
 	b.mechanisms = mechanisms{b.gramine, b.interrupts}
 	for _, d := range b.doors {
 		b.mechanisms = append(b.mechanisms, d)
@@ -138,7 +138,7 @@ func (b *Backend) loadBreakpoints(o *bpf.Object) {
 	b.mechanisms = append(b.mechanisms, b.functions)
 }
 
-// countedBy reports whether breakpoints at any door count the crossings of a process, and whether that is known.
+// countedBy reports whether breakpoints at any door count the transitions of a process, and whether that is known.
 func countedBy(doors []*breakpoint.Breakpoints, p *process.Process) (counted, known bool) {
 	known = true
 	for _, d := range doors {

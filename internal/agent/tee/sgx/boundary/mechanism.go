@@ -20,7 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// mechanism is one method to count crossings of the enclave boundary.
+// mechanism is one method to count transitions of the enclave boundary.
 type mechanism interface {
 	// Examine finds what must be probed in a file of a runtime, and returns what sets the probes, or nil. It is called while no
 	// lock is held, and uses nothing but the file.
@@ -31,7 +31,7 @@ type mechanism interface {
 	Tick() error
 	// Read adds the counts since the previous Read.
 	Read() error
-	// Measures reports whether crossings of the process are counted.
+	// Measures reports whether transitions of the process are counted.
 	Measures(*process.Process) bool
 	// Forget forgets a process that has ended, after its counts were read.
 	Forget(*process.Process) error
@@ -51,7 +51,7 @@ func (all mechanisms) each(step func(mechanism) error) error {
 	return errors.Join(errs...)
 }
 
-// measure reports whether any mechanism counts the crossings of a process.
+// measure reports whether any mechanism counts the transitions of a process.
 func (all mechanisms) measure(p *process.Process) bool {
 	return slices.ContainsFunc(all, func(m mechanism) bool { return m.Measures(p) })
 }
@@ -212,7 +212,7 @@ func (b *Backend) scan() error {
 	b.unread = nil
 	b.estimate()
 	// The mechanisms count what is left, so it is removed before.
-	return errors.Join(append(errs, b.Crossings.tidy(), b.mechanisms.each(mechanism.Tidy), sweep(b))...)
+	return errors.Join(append(errs, b.Transitions.tidy(), b.mechanisms.each(mechanism.Tidy), sweep(b))...)
 }
 
 // list sets the processes that this scan reads: those that are known, those that the detector names, those that the last

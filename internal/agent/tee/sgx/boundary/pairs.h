@@ -14,7 +14,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PLACES_THREADS);
 	__type(key, struct crossed_key);
-	__type(value, struct thread_crossings);
+	__type(value, struct thread_transitions);
 } crossed_threads SEC(".maps");
 
 /* User space removes threads that have ended. In an LRU one tenant's threads would replace those of another. */
@@ -34,12 +34,12 @@ struct {
 	__type(value, struct pair);
 } pairs SEC(".maps");
 
-/* Counts a crossing of the current thread. */
+/* Counts a transition of the current thread. */
 static __always_inline void thread_crosses(u32 tgid, u32 by, u64 enters, u64 resumes)
 {
 	struct task_struct___gs *task = (void *)bpf_get_current_task();
 	struct crossed_key key = {.tid = (u32)bpf_get_current_pid_tgid(), .by = by};
-	struct thread_crossings *n, new = {.tgid = tgid};
+	struct thread_transitions *n, new = {.tgid = tgid};
 
 	key.start = BPF_CORE_READ(task, start_boottime);
 	n = bpf_map_lookup_elem(&crossed_threads, &key);

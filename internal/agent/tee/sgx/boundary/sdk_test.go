@@ -262,7 +262,7 @@ func TestAScrapeWaitsForNoScan(t *testing.T) {
 	}
 }
 
-// The OCALLs of a process are probed when its table is found. Their counters, and those of crossings, begin then and not with the process.
+// The OCALLs of a process are probed when its table is found. Their counters, and those of transitions, begin then and not with the process.
 func TestCountersBeginWhenTheirProbesDo(t *testing.T) {
 	b := start(t, modeOn, 0)
 	app := run(t, sdkApp(t, "sdk-begin"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Divides the places for counters of calls, for pairs, for crossings of threads and for threads whose calls are followed between
+/* Divides the places for counters of calls, for pairs, for transitions of threads and for threads whose calls are followed between
  * users and control groups. A process gets a place while its user and its control group each have fewer than are free, as in package tenant.
  * User space gives each user and group a number, and stores the counts from zero again from time to time, because it
  * removes what is no longer needed. */

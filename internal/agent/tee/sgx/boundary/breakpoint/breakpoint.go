@@ -92,7 +92,7 @@ const maxAll = 16384
 type state struct {
 	tree    *tree // nil if it has no breakpoints
 	refused bool  // it will not get breakpoints
-	enters  bool  // it enters enclaves by this door, so only breakpoints count its crossings
+	enters  bool  // it enters enclaves by this door, so only breakpoints count its transitions
 
 	asked     time.Time // when Counts was first called without an answer
 	askedRead int       // the reads until then
@@ -407,7 +407,7 @@ func (b *Breakpoints) Measures(p *process.Process) bool {
 // does not run. On a busy machine with emulated instructions it took more than a second.
 const entryWait = 10 * time.Second
 
-// Counts reports whether the crossings of a process are counted here, and whether that is known. It is unknown
+// Counts reports whether the transitions of a process are counted here, and whether that is known. It is unknown
 // for some time after the process got or inherited breakpoints, until it enters an enclave.
 //
 // It looks at the kernel side's counter, because the process may have entered an enclave since the previous Read, and

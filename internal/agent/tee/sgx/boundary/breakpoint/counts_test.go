@@ -24,8 +24,8 @@ func questioned(now *time.Time) (*Breakpoints, *process.Process, *counts) {
 	}, p, n
 }
 
-// Whether breakpoints count the crossings of a process is not known before their counters were read again, however long
-// that takes. Otherwise calls would be counted as crossings too. A process that inherited its breakpoints has no state yet.
+// Whether breakpoints count the transitions of a process is not known before their counters were read again, however long
+// that takes. Otherwise calls would be counted as transitions too. A process that inherited its breakpoints has no state yet.
 func TestCountsIsUnknownUntilTheNextRead(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b, p, n := questioned(&now)

@@ -13,7 +13,7 @@ const (
 	doors    = 2
 )
 
-// counts mirrors struct crossings.
+// counts mirrors struct transitions.
 type counts struct {
 	_       structs.HostLayout
 	Enters  uint64

@@ -42,7 +42,7 @@ func NewFamilies() *Families {
 	file := []string{"file", "runtime"}[:2:2]
 	return &Families{
 		Transitions: perWorkload("teescope_enclave_transitions_total", "transitions",
-			"Crossings of the enclave boundary by kind: eenter, eexit, aex. The label source names the method; "+
+			"Transitions of the enclave boundary by kind: eenter, eexit, aex. The label source names the method; "+
 				"sampled is an estimate from windows. Kinds that a runtime does not show are absent: aex is counted for Gramine, and for processes that --watch names.",
 			fromRuntimes+"; breakpoints on the ENCLU of the vDSO, or on those in the code of the runtime", "kind", "source"),
 		ECalls: perWorkload("teescope_ecalls_total", "calls",
@@ -122,7 +122,7 @@ func NewFamilies() *Families {
 		}),
 		Lost: metric.New(metric.Desc{
 			Name: "teescope_transitions_lost_total", Kind: metric.Counter, Unit: "events", Labels: []string{"what"}, Source: metric.Kernel,
-			Help: "Events that were not counted, by kind. The kernel's maps were full for calls, tables of OCALLs, processes and threads of Gramine, durations, crossings of single threads (threads_crossings), and pairs of calls. " +
+			Help: "Events that were not counted, by kind. The kernel's maps were full for calls, tables of OCALLs, processes and threads of Gramine, durations, transitions of single threads (threads_crossings), and pairs of calls. " +
 				"unseen are ends of threads that were missed. resets are threads of Gramine that set their counters to 0 while they ran (SIGUSR1). ends are calls that lasted longer than their window. durations are also those of calls with eight others inside that have not returned.",
 			Origin: "eBPF maps of the agent",
 		}),

@@ -106,7 +106,7 @@ func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 	f.Families.Cross(owner, s.crossesSince(p), n, source)
 }
 
-// decide counts the pending crossings of processes, when it is known that no other mechanism counts them.
+// decide counts the pending transitions of processes, when it is known that no other mechanism counts them.
 func (f *Functions) decide() {
 	for tgid, s := range f.processes {
 		p := f.Processes.Known(tgid)

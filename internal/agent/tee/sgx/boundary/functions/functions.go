@@ -29,7 +29,7 @@ type Options struct {
 	Files     *window.Files
 	Families  *count.Families
 	Timing    bool // time the calls of watched processes
-	// Elsewhere reports whether another mechanism counts the crossings of a process, and whether that is known
+	// Elsewhere reports whether another mechanism counts the transitions of a process, and whether that is known
 	// yet.
 	Elsewhere func(*process.Process) (counted, known bool)
 	// ReadExits adds the exits of Gramine's processes up to now, which Gramine counts.
@@ -60,11 +60,11 @@ type state struct {
 	looked  bool                // the first OCALL table was examined, and with it the names of ECALLs
 	named   tableOf             // the only OCALL table of an enclave
 	ecalls  map[uint32]string   // names of its ECALLs by number
-	pending map[string]pending  // crossings by source, until it is known which mechanism counts them
+	pending map[string]pending  // transitions by source, until it is known which mechanism counts them
 	watched bool                // the kernel side times its calls
 }
 
-// pending are crossings that may be counted elsewhere.
+// pending are transitions that may be counted elsewhere.
 type pending struct {
 	n     float64
 	since time.Time // of the last site that counted them

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/transition"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
@@ -31,14 +31,14 @@ func (s spot) flags(r *runtime) (flags uint64) {
 }
 
 // kinds are the kinds of pairs, by enum pair_kind.
-var kinds = [...]crossing.Kind{
-	pairBegin: crossing.Begin, pairEnd: crossing.End, pairNextOcall: crossing.NextOCall, pairNextECall: crossing.NextECall,
-	pairCall: crossing.OCall,
+var kinds = [...]transition.Kind{
+	pairBegin: transition.Begin, pairEnd: transition.End, pairNextOcall: transition.NextOCall, pairNextECall: transition.NextECall,
+	pairCall: transition.OCall,
 }
 
 // Pairs adds up which call follows which in processes, since their calls are timed.
-func (f *Functions) Pairs(of map[uint32]bool) (crossing.Pairs, error) {
-	all := crossing.Pairs{}
+func (f *Functions) Pairs(of map[uint32]bool) (transition.Pairs, error) {
+	all := transition.Pairs{}
 	err := eachPair(f.Object, func(key pairKey, n pairCount) {
 		if !of[key.TGID] {
 			return
@@ -49,13 +49,13 @@ func (f *Functions) Pairs(of map[uint32]bool) (crossing.Pairs, error) {
 		}
 		kind := kinds[key.Kind]
 		if key.Kind == pairCall && to.direction == ecall {
-			kind = crossing.ECall
+			kind = transition.ECall
 		}
 		p := f.Processes.Known(key.TGID)
 		label := func(s *site, c called) string {
 			return f.label(p, callKey{TGID: key.TGID, Site: c.Site, Argument: c.Argument}, s)
 		}
-		all.Add(crossing.PairKey{Kind: kind, From: label(from, key.From), To: label(to, key.To)}, crossing.PairCount{N: n.N, NS: n.NS, Within: n.Within})
+		all.Add(transition.PairKey{Kind: kind, From: label(from, key.From), To: label(to, key.To)}, transition.PairCount{N: n.N, NS: n.NS, Within: n.Within})
 	})
 	return all, err
 }
@@ -81,7 +81,7 @@ func forgetPairs(f *Functions, tgid uint32) error {
 	return errors.Join(errs...)
 }
 
-// exactSource returns the source of the crossings of a process by its calls, or "" if a part of the calls is not counted.
+// exactSource returns the source of the transitions of a process by its calls, or "" if a part of the calls is not counted.
 func exactSource(f *Functions, p *process.Process) (source string) {
 	for file := range p.Files {
 		known := f.files[file]
@@ -96,15 +96,15 @@ func exactSource(f *Functions, p *process.Process) (source string) {
 	return source
 }
 
-// Crossings returns the crossings of a process by its calls, and how the crossings of its threads are read. It returns nil if a part
+// Transitions returns the transitions of a process by its calls, and how the transitions of its threads are read. It returns nil if a part
 // of them is not counted.
-func (f *Functions) Crossings(p *process.Process) (*crossing.Counts, *crossing.Counter, error) {
+func (f *Functions) Transitions(p *process.Process) (*transition.Counts, *transition.Counter, error) {
 	source := exactSource(f, p)
 	if source == "" || !f.state(p).watched {
 		return nil, nil, nil
 	}
-	split := func(calls, _ uint64) crossing.Counts {
-		return crossing.Counts{Enters: calls, Exits: calls, Source: source}
+	split := func(calls, _ uint64) transition.Counts {
+		return transition.Counts{Enters: calls, Exits: calls, Source: source}
 	}
 	sum, whole := uint64(0), true
 	err := bpf.Each(f.Object.Map("calls"), func(key callKey, n uint64) {
@@ -119,5 +119,5 @@ func (f *Functions) Crossings(p *process.Process) (*crossing.Counts, *crossing.C
 		return nil, nil, nil
 	}
 	all := split(sum, 0)
-	return &all, &crossing.Counter{By: crossing.ByCalls, Split: split}, nil
+	return &all, &transition.Counter{By: transition.ByCalls, Split: split}, nil
 }

@@ -79,7 +79,7 @@ var (
 		name, ok := strings.CutPrefix(symbol, "occlum_ocall_")
 		return spot{ocall, rolePlain, name}, ok
 	}}
-	// Gramine's own counters count the crossings. The worker is that of Exitless (host_ocalls.c).
+	// Gramine's own counters count the transitions. The worker is that of Exitless (host_ocalls.c).
 	gramine = &runtime{name: gramineName, worker: "rpc_thread_loop", spot: func(symbol string) (spot, bool) {
 		name, ok := strings.CutPrefix(symbol, "sgx_ocall_")
 		return spot{ocall, rolePlain, name}, ok

@@ -10,13 +10,13 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/transition"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
 // tenants tell the kernel side which processes have the same owners. These together have one limit of counters of calls, of entries for
-// pairs, for crossings of threads and for threads that are followed (tenants.h).
+// pairs, for transitions of threads and for threads that are followed (tenants.h).
 type tenants struct {
 	functions *Functions
 	taken     []uint64          // of the kernel side
@@ -127,8 +127,8 @@ func (t *tenants) recount() error {
 	o := t.functions.Object
 	err := errors.Join(
 		bpf.Each(o.Map("calls"), func(key callKey, _ uint64) { take(limitedCalls, key.TGID) }),
-		bpf.Each(o.Map("crossed_threads"), func(_ crossing.Key, n crossing.Entry) { take(limitedThreads, n.TGID) }),
-		bpf.Each(o.Map("following"), func(_ crossing.FollowedKey, n crossing.Followed) { take(limitedFollowing, n.TGID) }),
+		bpf.Each(o.Map("crossed_threads"), func(_ transition.Key, n transition.Entry) { take(limitedThreads, n.TGID) }),
+		bpf.Each(o.Map("following"), func(_ transition.FollowedKey, n transition.Followed) { take(limitedFollowing, n.TGID) }),
 		eachPair(o, func(key pairKey, _ pairCount) { take(limitedPairs, key.TGID) }),
 	)
 	if err != nil {

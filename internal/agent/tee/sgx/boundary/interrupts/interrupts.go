@@ -2,7 +2,7 @@
 
 // Package interrupts counts the reasons why threads leave enclaves asynchronously. Its programs run at page faults and
 // interrupts, and recognise by the saved registers that an enclave was hit. It counts them by process, and the breakpoints
-// on ENCLU take from it the cause of each AEX that they count. It does not count crossings, and it is attached only while a
+// on ENCLU take from it the cause of each AEX that they count. It does not count transitions, and it is attached only while a
 // process has an enclave or the libraries of a runtime.
 package interrupts
 
@@ -153,7 +153,7 @@ func (i *Interrupts) add(p *process.Process, last, now counts) {
 	i.Families.Leave(p.Workload, n, i.Known, source)
 }
 
-// Measures reports false, because an interrupt is not a crossing: two of them can arrive before a thread enters again.
+// Measures reports false, because an interrupt is not a transition: two of them can arrive before a thread enters again.
 func (i *Interrupts) Measures(*process.Process) bool { return false }
 
 // Forget forgets a process that has ended, after its counts were read.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crossing has the data of an answer about the crossings of single processes and threads, and which call follows
+// Package transition has the data of an answer about the transitions of single processes and threads, and which call follows
 // which, with the advice of sgx-perf. It does not depend on how a mechanism counts. The data are not metrics: the number of
 // threads and of pairs has no bound.
-package crossing
+package transition
 
 import "time"
 
-// Counts are crossings since teescope counts them. They are never estimates.
+// Counts are transitions since teescope counts them. They are never estimates.
 type Counts struct {
 	Enters uint64  `json:"eenter"`
 	Exits  uint64  `json:"eexit"`
@@ -43,11 +43,11 @@ type Report struct {
 	LeftOut   int // pairs that were counted most rarely
 }
 
-// Counter is what counts the crossings of a process and of its threads on the kernel side.
+// Counter is what counts the transitions of a process and of its threads on the kernel side.
 type Counter struct {
 	By    uint32 // as in a Key
 	Split func(enters, resumes uint64) Counts
 }
 
-// ByCalls is the value of Key.By for crossings that calls of functions are.
+// ByCalls is the value of Key.By for transitions that calls of functions are.
 const ByCalls = byCalls

@@ -8,18 +8,18 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/transition"
 )
 
-// Crossings returns the crossings of single processes and threads, and which of their calls follow which.
-type Crossings struct{ backend *Backend }
+// Transitions returns the transitions of single processes and threads, and which of their calls follow which.
+type Transitions struct{ backend *Backend }
 
-// Of returns the known crossings of processes. Gramine counts the crossings of each of its processes. Others must be named by
+// Of returns the known transitions of processes. Gramine counts the transitions of each of its processes. Others must be named by
 // --watch, or by a rule that is in force for a limited time.
-func (c Crossings) Of(pids []int) (*crossing.Report, error) {
+func (c Transitions) Of(pids []int) (*transition.Report, error) {
 	b := c.backend
-	r := &crossing.Report{Threads: map[crossing.Thread]crossing.Counts{}}
+	r := &transition.Report{Threads: map[transition.Thread]transition.Counts{}}
 	if b.opts.Mode == modeOff {
 		return r, nil
 	}
@@ -30,7 +30,7 @@ func (c Crossings) Of(pids []int) (*crossing.Report, error) {
 		return r, nil
 	}
 	errs := []error{asked, b.readAll(b.now())} // as of now, also what is in the memory of processes
-	known, ofGramine, by := map[uint32]bool{}, map[uint32]bool{}, map[uint32]*crossing.Counter{}
+	known, ofGramine, by := map[uint32]bool{}, map[uint32]bool{}, map[uint32]*transition.Counter{}
 	for _, pid := range pids {
 		p := b.processes.Known(uint32(pid))
 		if p == nil {
@@ -42,7 +42,7 @@ func (c Crossings) Of(pids []int) (*crossing.Report, error) {
 		if n == nil {
 			continue
 		}
-		r.Processes = append(r.Processes, crossing.Process{PID: pid, Counts: *n})
+		r.Processes = append(r.Processes, transition.Process{PID: pid, Counts: *n})
 		if by[p.TGID] = counter; counter == nil {
 			ofGramine[p.TGID] = true
 		}
@@ -52,9 +52,9 @@ func (c Crossings) Of(pids []int) (*crossing.Report, error) {
 		r.Threads, err = b.gramine.Threads(ofGramine)
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.each(func(key crossing.Key, n crossing.Entry) {
+	errs = append(errs, c.each(func(key transition.Key, n transition.Entry) {
 		if counter := by[n.TGID]; counter != nil && counter.By == key.By && r.Threads != nil {
-			r.Threads[crossing.ThreadOf(key.TID, key.Start)] = counter.Split(n.Enters, n.Resumes)
+			r.Threads[transition.ThreadOf(key.TID, key.Start)] = counter.Split(n.Enters, n.Resumes)
 		}
 	}))
 	pairs, err := b.functions.Pairs(known)
@@ -62,42 +62,42 @@ func (c Crossings) Of(pids []int) (*crossing.Report, error) {
 	return r, errors.Join(append(errs, err)...)
 }
 
-// of returns the crossings of a process, or nil if they, or a part of them, are not counted. The counter is nil if it is
+// of returns the transitions of a process, or nil if they, or a part of them, are not counted. The counter is nil if it is
 // Gramine that counts.
-func (c Crossings) of(p *process.Process) (*crossing.Counts, *crossing.Counter, error) {
+func (c Transitions) of(p *process.Process) (*transition.Counts, *transition.Counter, error) {
 	b := c.backend
-	if n := b.gramine.Crossings(p); n != nil {
+	if n := b.gramine.Transitions(p); n != nil {
 		return n, nil, nil
 	}
 	for _, d := range b.doors {
 		if d.Measures(p) {
-			return d.Crossings(p)
+			return d.Transitions(p)
 		}
 	}
 	if counted, known := b.functions.Elsewhere(p); counted || !known {
 		return nil, nil, nil
 	}
-	return b.functions.Crossings(p)
+	return b.functions.Transitions(p)
 }
 
 // each calls do with what the kernel side has counted of threads.
-func (c Crossings) each(do func(crossing.Key, crossing.Entry)) error {
+func (c Transitions) each(do func(transition.Key, transition.Entry)) error {
 	if err := bpf.Each(c.backend.object.Map("crossed_threads"), do); err != nil {
-		return fmt.Errorf("reading the crossings of threads: %w", err)
+		return fmt.Errorf("reading the transitions of threads: %w", err)
 	}
 	return nil
 }
 
 // tidy removes what the kernel side keeps of threads that have ended.
-func (c Crossings) tidy() error {
-	threads, followed := map[uint32][]crossing.Key{}, map[uint32][]crossing.FollowedKey{}
-	err := c.each(func(key crossing.Key, n crossing.Entry) { threads[n.TGID] = append(threads[n.TGID], key) })
-	err = errors.Join(err, bpf.Each(c.backend.object.Map("following"), func(key crossing.FollowedKey, n crossing.Followed) {
+func (c Transitions) tidy() error {
+	threads, followed := map[uint32][]transition.Key{}, map[uint32][]transition.FollowedKey{}
+	err := c.each(func(key transition.Key, n transition.Entry) { threads[n.TGID] = append(threads[n.TGID], key) })
+	err = errors.Join(err, bpf.Each(c.backend.object.Map("following"), func(key transition.FollowedKey, n transition.Followed) {
 		followed[n.TGID] = append(followed[n.TGID], key)
 	}))
 	return errors.Join(err,
-		tidyThreads(c.backend, "crossed_threads", threads, func(key crossing.Key) uint32 { return key.TID }),
-		tidyThreads(c.backend, "following", followed, func(key crossing.FollowedKey) uint32 { return key.TID }))
+		tidyThreads(c.backend, "crossed_threads", threads, func(key transition.Key) uint32 { return key.TID }),
+		tidyThreads(c.backend, "following", followed, func(key transition.FollowedKey) uint32 { return key.TID }))
 }
 
 // tidyThreads removes the entries of threads whose process has ended, and those of ended threads before there are too many. The entries

@@ -12,19 +12,19 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/transition"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
-// crossings returns the content of an answer about a program.
-func crossings(t *testing.T, b *Backend, of ...*target) *crossing.Report {
+// transitions returns the content of an answer about a program.
+func transitions(t *testing.T, b *Backend, of ...*target) *transition.Report {
 	t.Helper()
 	var pids []int
 	for _, p := range of {
 		pids = append(pids, p.Process.Pid)
 	}
-	r, err := b.Crossings.Of(pids)
+	r, err := b.Transitions.Of(pids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func crossings(t *testing.T, b *Backend, of ...*target) *crossing.Report {
 }
 
 // seen returns how often pairs were seen, as text.
-func seen(r *crossing.Report) map[string]uint64 {
+func seen(r *transition.Report) map[string]uint64 {
 	all := map[string]uint64{}
 	for _, p := range r.Pairs {
 		all[fmt.Sprintf("%s %s %s", p.Kind, p.From, p.To)] = p.N
@@ -41,7 +41,7 @@ func seen(r *crossing.Report) map[string]uint64 {
 }
 
 // wantPairs compares how often pairs were seen since an earlier answer.
-func wantPairs(t *testing.T, before, after *crossing.Report, want map[string]uint64) {
+func wantPairs(t *testing.T, before, after *transition.Report, want map[string]uint64) {
 	t.Helper()
 	first, got := seen(before), seen(after)
 	for name, n := range first {
@@ -62,7 +62,7 @@ func wantPairs(t *testing.T, before, after *crossing.Report, want map[string]uin
 }
 
 // enters returns how many threads have which number of EENTERs, since an earlier answer.
-func enters(before, after *crossing.Report) map[uint64]int {
+func enters(before, after *transition.Report) map[uint64]int {
 	threads := map[uint64]int{}
 	for id, n := range after.Threads {
 		if grown := n.Enters - before.Threads[id].Enters; grown > 0 {
@@ -81,10 +81,10 @@ func TestPairsAndThreadsOfTheSDKAreThoseOfTheProgram(t *testing.T) {
 			o.events = events
 			b := startWith(t, o)
 			app := ready(t, b, sdkApp(t, name))
-			before := crossings(t, b, app)
+			before := transitions(t, b, app)
 			const threads, half = 8, 250
 			app.do(t, "ecall %d 4 %d", 2*half, threads)
-			after := crossings(t, b, app)
+			after := transitions(t, b, app)
 			want := map[string]uint64{
 				"next_ecall app_ecall_even app_ecall_odd":   threads * half,
 				"next_ecall app_ecall_odd app_ecall_even":   threads * (half - 1),
@@ -130,19 +130,19 @@ func TestTimesOfPairs(t *testing.T) {
 	app := ready(t, b, sdkApp(t, "sdk-pair-times"))
 	n := numbers(t, app.do(t, "slow 10 3 1"))
 	sum := 0.0
-	for _, p := range crossings(t, b, app).Pairs {
-		if p.Kind == crossing.OCall {
+	for _, p := range transitions(t, b, app).Pairs {
+		if p.Kind == transition.OCall {
 			sum += p.Mean * float64(p.N) * 1e9
 			if p.Under != [4]uint64{} {
 				t.Errorf("an OCALL of 3 ms is %+v", p)
 			}
 		}
 		// The third OCALL begins after two others.
-		if p.Kind == crossing.Begin && p.To == "app_ocall_wait" && (p.Mean < 6e-3 || p.Under != [4]uint64{}) {
+		if p.Kind == transition.Begin && p.To == "app_ocall_wait" && (p.Mean < 6e-3 || p.Under != [4]uint64{}) {
 			t.Errorf("from the beginning of the ECALL to the third OCALL: %+v", p)
 		}
 		// Between OCALLs is what the program measured around them, without the OCALLs, and less.
-		if p.Kind == crossing.NextOCall && (p.N != 10 || p.Mean <= 0 || p.Mean*1e9*float64(p.N) > n[4]-n[6]) {
+		if p.Kind == transition.NextOCall && (p.N != 10 || p.Mean <= 0 || p.Mean*1e9*float64(p.N) > n[4]-n[6]) {
 			t.Errorf("between OCALLs: %+v, want at most %v ns in all", p, n[4]-n[6])
 		}
 	}
@@ -157,10 +157,10 @@ func TestOnlyWatchedProcessesHavePairs(t *testing.T) {
 	path := sdkApp(t, "sdk-pair-other")
 	other := ready(t, b, path)
 	other.do(t, "ecall 10 4 2")
-	if r := crossings(t, b, other); len(r.Pairs)+len(r.Threads)+len(r.Processes) > 0 {
+	if r := transitions(t, b, other); len(r.Pairs)+len(r.Threads)+len(r.Processes) > 0 {
 		t.Errorf("of a process that is not watched: %+v", r)
 	}
-	if r := crossings(t, b); len(r.Pairs)+len(r.Threads)+len(r.Processes) > 0 {
+	if r := transitions(t, b); len(r.Pairs)+len(r.Threads)+len(r.Processes) > 0 {
 		t.Errorf("of no process: %+v", r)
 	}
 }
@@ -169,10 +169,10 @@ func TestOnlyWatchedProcessesHavePairs(t *testing.T) {
 func TestECALLsInOCALLsAreInNoPair(t *testing.T) {
 	b := startWith(t, watching(t, modeOn, 0, "sdk-pair-nest"))
 	app := ready(t, b, sdkApp(t, "sdk-pair-nest"))
-	before := crossings(t, b, app)
+	before := transitions(t, b, app)
 	const threads, ecalls = 4, 100
 	app.do(t, "nested %d 4 %d", ecalls, threads)
-	after := crossings(t, b, app)
+	after := transitions(t, b, app)
 	wantPairs(t, before, after, map[string]uint64{
 		"ecall app_ecall_even app_ecall_even":           threads * ecalls,
 		"ecall app_ecall_odd app_ecall_odd":             threads * ecalls,
@@ -201,7 +201,7 @@ func TestPairsAndThreadsAreForgotten(t *testing.T) {
 	left := func() (n int) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if err := b.Crossings.each(func(crossing.Key, crossing.Entry) { n++ }); err != nil {
+		if err := b.Transitions.each(func(transition.Key, transition.Entry) { n++ }); err != nil {
 			t.Error(err)
 		}
 		pairs, err := b.functions.Pairs(map[uint32]bool{uint32(app.Process.Pid): true})
@@ -235,21 +235,21 @@ func TestManyThreadsThatHaveEndedAreForgotten(t *testing.T) {
 		}
 	}
 	look(t, b)
-	before := crossings(t, b, app)
+	before := transitions(t, b, app)
 	app.do(t, "ecall 2 3 %d", at)
-	after := crossings(t, b, app)
+	after := transitions(t, b, app)
 	if got := enters(before, after); len(before.Threads) > 1024 || !maps.Equal(got, map[uint64]int{8: at}) {
 		t.Errorf("%d threads have ended and are kept; EENTERs of the others: %v, want %d with 8", len(before.Threads), got, at)
 	}
 	if n := scrape(t, b)["teescope_transitions_lost_total{what=threads_crossings}"]; n != 0 {
-		t.Errorf("%v crossings of threads were lost", n)
+		t.Errorf("%v transitions of threads were lost", n)
 	}
 }
 
 // followed returns how many threads of a program the kernel side follows.
 func followed(t *testing.T, b *Backend, p *target) (n int) {
 	t.Helper()
-	err := bpf.Each(b.object.Map("following"), func(_ crossing.FollowedKey, of crossing.Followed) {
+	err := bpf.Each(b.object.Map("following"), func(_ transition.FollowedKey, of transition.Followed) {
 		if of.TGID == uint32(p.Process.Pid) {
 			n++
 		}
@@ -274,8 +274,8 @@ func TestAUserLeavesPlacesForOthers(t *testing.T) {
 		app.do(t, "ecall 1 0 %d", at)
 	}
 	lost := func() float64 { return scrape(t, b)["teescope_transitions_lost_total{what=threads_crossings}"] }
-	if n := len(crossings(t, b, app).Threads); n < most-at || n > most || lost() == 0 {
-		t.Errorf("%d threads of a user have a place, and %v crossings none, want at most %d threads", n, lost(), most)
+	if n := len(transitions(t, b, app).Threads); n < most-at || n > most || lost() == 0 {
+		t.Errorf("%d threads of a user have a place, and %v transitions none, want at most %d threads", n, lost(), most)
 	}
 	if n := followed(t, b, app); n < most-at || n > most {
 		t.Errorf("%d threads of a user are followed, want at most %d", n, most)
@@ -285,12 +285,12 @@ func TestAUserLeavesPlacesForOthers(t *testing.T) {
 	}
 	before := lost()
 	other := readyAs(t, b, 65533, sdkApp(t, "sdk-modest"))
-	from, timed := crossings(t, b, other), sumOf(scrape(t, b), "teescope_ecall_seconds_count", "sdk-modest")
+	from, timed := transitions(t, b, other), sumOf(scrape(t, b), "teescope_ecall_seconds_count", "sdk-modest")
 	other.do(t, "ecall 2 0 %d", at)
 	if n := sumOf(scrape(t, b), "teescope_ecall_seconds_count", "sdk-modest") - timed; n != 2*at {
 		t.Errorf("%v ECALLs of another user's threads are timed, want %d", n, 2*at)
 	}
-	if got := enters(from, crossings(t, b, other)); !maps.Equal(got, map[uint64]int{2: at}) || lost() != before {
+	if got := enters(from, transitions(t, b, other)); !maps.Equal(got, map[uint64]int{2: at}) || lost() != before {
 		t.Errorf("EENTERs of another user's threads: %v, want %d with 2; %v were lost", got, at, lost()-before)
 	}
 	if n := followed(t, b, other); n < at {
@@ -305,8 +305,8 @@ func TestPairsOfOpenEnclave(t *testing.T) {
 	p.do(t, "0 0")
 	look(t, b)
 	p.do(t, "700 5")
-	after := crossings(t, b, p)
-	wantPairs(t, &crossing.Report{}, after, map[string]uint64{
+	after := transitions(t, b, p)
+	wantPairs(t, &transition.Report{}, after, map[string]uint64{
 		"ecall 2 2":      700,
 		"next_ecall 2 2": 699,
 		"ocall call_host_function call_host_function": 700 * 3,
@@ -317,7 +317,7 @@ func TestPairsOfOpenEnclave(t *testing.T) {
 		"next_ocall call_host_function runtime_1":     700 * 2,
 		"next_ocall runtime_1 call_host_function":     700 * 2,
 	})
-	if got := enters(&crossing.Report{}, after); !maps.Equal(got, map[uint64]int{700 * 6: 1}) {
+	if got := enters(&transition.Report{}, after); !maps.Equal(got, map[uint64]int{700 * 6: 1}) {
 		t.Errorf("EENTERs of threads: %v", got)
 	}
 }
@@ -342,12 +342,12 @@ func TestPairsInWindows(t *testing.T) {
 		if scrape(t, b)["teescope_transition_probes_info{file=ego-host,reason=,runtime=openenclave,state=sampled}"] != 1 {
 			continue
 		}
-		r := crossings(t, b, p)
+		r := transitions(t, b, p)
 		if last = seen(r); first == nil {
 			first = last
 		}
 		if len(r.Processes)+len(r.Threads) > 0 {
-			t.Fatalf("crossings that are sampled are told as exact: %+v", r.Processes)
+			t.Fatalf("transitions that are sampled are told as exact: %+v", r.Processes)
 		}
 	}
 	for name := range last {
@@ -365,9 +365,9 @@ func TestPairsInWindows(t *testing.T) {
 func TestThreadsAtABreakpointAreThoseOfTheProgram(t *testing.T) {
 	b, p := startDoorway(t, modeOn, 0)
 	for _, where := range []int{1, 2} {
-		before := crossings(t, b, p)
+		before := transitions(t, b, p)
 		p.do(t, "500 70 %d", where)
-		after := crossings(t, b, p)
+		after := transitions(t, b, p)
 		if got := enters(before, after); !maps.Equal(got, map[uint64]int{500: 4}) {
 			t.Errorf("EENTERs and the number of threads with so many: %v", got)
 		}
@@ -377,7 +377,7 @@ func TestThreadsAtABreakpointAreThoseOfTheProgram(t *testing.T) {
 			}
 		}
 	}
-	if r := crossings(t, b, p); len(r.Processes) != 1 || r.Processes[0].Enters != 8*500 || *r.Processes[0].AEXs != 8*70 {
+	if r := transitions(t, b, p); len(r.Processes) != 1 || r.Processes[0].Enters != 8*500 || *r.Processes[0].AEXs != 8*70 {
 		t.Errorf("the processes are %+v", r.Processes)
 	}
 }
@@ -388,10 +388,10 @@ func TestThreadsOfGramineAreThoseOfTheProgram(t *testing.T) {
 	p := run(t, loader(t))
 	p.do(t, "end 1 1 0")
 	look(t, b)
-	before := crossings(t, b, p)
+	before := transitions(t, b, p)
 	p.do(t, "stay 3 50 2")
 	p.do(t, "end 40 25 7")
-	after := crossings(t, b, p)
+	after := transitions(t, b, p)
 	if got := enters(before, after); got[1+50] != 3 {
 		t.Errorf("EENTERs and the number of threads with so many: %v, want 3 with 51", got)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package crossing
+package transition
 
 // Advice is a change that could make a pair cheaper. The rules and their numbers are those of sgx-perf (Weichbrodt, Aublin and
 // Kapitza: sgx-perf: A Performance Analysis Tool for Intel SGX Enclaves, Middleware 2018, section 4.3).
