@@ -118,10 +118,10 @@ func launch(args []string, in *os.File, out, errs io.Writer) (*child, error) {
 	}
 	return c, c.start(func() {
 		limit := time.After(outputLimit)
-		for range reads {
+		for left := len(reads); left > 0 && !c.cut; left-- {
 			select {
 			case <-copied:
-			case <-limit:
+			case <-limit: // for both outputs together
 				c.cut = true
 			}
 		}

@@ -26,6 +26,7 @@ const (
 	minInterval = 100 * time.Millisecond
 	maxInterval = time.Minute
 	maxRuns     = 10_000 // repetitions and warm-ups
+	maxLabels   = 100
 )
 
 // Options selects the recorded data.
@@ -139,6 +140,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("--repeat and --warmup: at least 1 and 0, at most %d", maxRuns)
 	case o.Interval < minInterval || o.Interval > maxInterval:
 		return fmt.Errorf("--interval %s: use a time from %s to %s", o.Interval, minInterval, maxInterval)
+	case len(o.Labels) > maxLabels:
+		return fmt.Errorf("%d labels: use at most %d", len(o.Labels), maxLabels)
 	case o.SteadyAfter < 0:
 		return fmt.Errorf("--steady-after %s: a time after the start", o.SteadyAfter)
 	}

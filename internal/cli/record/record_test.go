@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -293,6 +294,41 @@ func TestCommandIsInterruptedAndKilled(t *testing.T) {
 	c.wait(s)
 	if c.status() != 128+9 || !c.stopped || c.wall < 200*time.Millisecond {
 		t.Errorf("status %d after %s", c.status(), c.wall)
+	}
+}
+
+func TestLabelsAreBounded(t *testing.T) {
+	labels := map[string]string{}
+	for i := range maxLabels + 1 {
+		labels[strconv.Itoa(i)] = ""
+	}
+	o := Options{Command: []string{"true"}, Repeat: 1, Interval: time.Second, Labels: labels}
+	if err := o.check(); err == nil || !strings.Contains(err.Error(), "101 labels: use at most 100") {
+		t.Errorf("%v", err)
+	}
+	delete(labels, "0")
+	if err := o.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program that the command leaves behind has both outputs open. The end of the command is noticed nevertheless.
+func TestACommandThatForksAwayEnds(t *testing.T) {
+	var out bytes.Buffer
+	c, err := launch([]string{"sh", "-c", "sleep 3600 & echo $!"}, nil, &out, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.done // the test has a limit of its own
+	left, err := strconv.Atoi(strings.TrimSpace(string(c.out.Bytes())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
+		t.Errorf("what the command left behind has ended: %v", err)
+	}
+	if !c.cut || c.status() != 0 {
+		t.Errorf("cut is %v, the status %d", c.cut, c.status())
 	}
 }
 

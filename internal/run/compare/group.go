@@ -34,11 +34,15 @@ type Set struct {
 func (s Set) titleText() string { return title(s.Point) }
 
 func title(labels map[string]string) string {
+	const most = 20 // a run file may have any number
 	var parts []string
 	for name, value := range labels {
 		parts = append(parts, name+"="+value)
 	}
 	slices.Sort(parts)
+	if more := len(parts) - most; more > 0 {
+		parts = append(parts[:most], fmt.Sprintf("and %d more", more))
+	}
 	return strings.Join(parts, " ")
 }
 
