@@ -96,14 +96,26 @@ func (e *epcShares) add(s *steadiness) {
 // steadiness samples the state of the machine next to a sample of the agent.
 type steadiness struct {
 	condition.Steadiness
-	chosen int // workloads at the last sample
+	others map[string]bool // workloads whose use of the enclave page cache has been that of others
 }
 
-// add adds a sample. If more workloads are recorded than before, some of what others used has been theirs.
-func (s *steadiness) add(a activity, epc epcOf, chosen int) {
-	if chosen != s.chosen {
-		s.RestartEPC()
-		s.chosen = chosen
+// add adds a sample. If a workload is recorded that was not before, some of what others used has been its own. A workload without an
+// enclave, such as each program that a script starts, changes nothing.
+func (s *steadiness) add(a activity, epc epcOf, chosen map[string]bool) {
+	for w := range s.others {
+		if chosen[w] {
+			s.RestartEPC()
+			s.others = nil
+			break
+		}
+	}
+	for w := range epc.using {
+		if !chosen[w] && len(s.others) < maxChosen {
+			if s.others == nil {
+				s.others = map[string]bool{}
+			}
+			s.others[w] = true
+		}
 	}
 	one := condition.Take(condition.ThisHost(), a.at, time.Duration(a.cpu*float64(time.Second)))
 	if epc.size > 0 && epc.known {
@@ -115,7 +127,8 @@ func (s *steadiness) add(a activity, epc epcOf, chosen int) {
 // epcOf is the use of the enclave page cache in a sample, in bytes.
 type epcOf struct {
 	size, free, own float64
-	known           bool // whether free is
+	known           bool            // whether free is
+	using           map[string]bool // workloads that use it
 }
 
 func (e *epcOf) read(p point, chosen map[string]bool) {
@@ -127,6 +140,12 @@ func (e *epcOf) read(p point, chosen map[string]bool) {
 	case "sgx_workload_resident_bytes":
 		if chosen[p.workload()] {
 			e.own += p.value
+		}
+		if p.value > 0 {
+			if e.using == nil {
+				e.using = map[string]bool{}
+			}
+			e.using[p.workload()] = true
 		}
 	}
 }

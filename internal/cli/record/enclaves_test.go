@@ -32,6 +32,9 @@ sgx_workload_resident_bytes{workload="other"} %d
 	if w := state.machine.Warnings(); len(w) != 1 || w[0].Name != "epc_others_change_ratio" || w[0].Value != 0.2 {
 		t.Errorf("others used 15, 15 and 35 of 100: %+v", w)
 	}
+	if _, state := sampled(t, []string{"mine"}, "sed", epc(75, 10, 10), epc(25, 40, 30), epc(25, 40, 30)); len(state.machine.Warnings()) != 1 {
+		t.Error("a workload without an enclave that is recorded later hides what others used before")
+	}
 	r.epc.add(state.machine)
 	_, state = sampled(t, []string{"mine"}, "late", epc(75, 10, 10), epc(75, 10, 10), epc(75, 10, 10))
 	if w := state.machine.Warnings(); len(w) != 0 {

@@ -208,7 +208,7 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 		}
 	}
 	s.state.activity = append(s.state.activity, now)
-	s.state.machine.add(now, epc, len(chosen))
+	s.state.machine.add(now, epc, chosen)
 	s.state.reach(s.state.calls, calls)
 	s.state.reach(s.state.variance, variance)
 	s.state.reach(s.state.created, created)
