@@ -102,7 +102,7 @@ func (f *film) track(name string, labels []string) *track {
 
 // machineLoad is the sum over the programs of a machine.
 type machineLoad struct {
-	user, system, wait, calls, loaded, evicted, stall, births, starting, inside, bytes, io, mem, disk, bounced, forks, switches, majors float64
+	user, system, wait, loaded, stall, births, starting, inside, bytes, io, mem, bounced float64
 }
 
 // workload adds one step of a program. Its load varies, and its threads cannot run more than all the time.
@@ -165,7 +165,6 @@ func (f *film) workload(name string, a *actor, left, load float64, m *machineLoa
 	}
 	for call, n := range calls {
 		f.counter("teescope_syscalls_total", n*load, with("syscall", call)...)
-		m.calls += n * load
 	}
 	f.counter("teescope_syscalls_total", 400*start, with("syscall", "mmap")...)
 	f.counter("teescope_syscalls_total", 300*start+0.1, with("syscall", "openat")...)
@@ -215,7 +214,6 @@ func (f *film) workload(name string, a *actor, left, load float64, m *machineLoa
 	}
 	m.user, m.system, m.wait = m.user+d.User*load, m.system+d.System*load, m.wait+d.Wait*load
 	m.bytes, m.io, m.mem, m.bounced = m.bytes+d.Bytes*load, max(m.io, d.IO), max(m.mem, d.MemSome), m.bounced+d.Bounced*load
-	m.forks, m.switches, m.majors = m.forks+d.Forks*load, m.switches+(d.Waits+d.Preempted)*load, m.majors+d.Major*load
 }
 
 // enclave adds the series of the enclaves of a program.
