@@ -22,7 +22,7 @@ const (
 	LimitLocks    LimitKind = "locks"    // its threads wait for each other
 	LimitNetwork  LimitKind = "network"  // segments or connections are lost
 	LimitClients  LimitKind = "clients"  // it waits for clients, or for servers that it asks
-	LimitIdle     LimitKind = "idle"     // it hardly runs, and the reason of its waits is not measured
+	LimitIdle     LimitKind = "idle"     // it sleeps on purpose, or hardly runs, and the reason of its waits is not measured
 	LimitUnknown  LimitKind = "unknown"  // the limit is not known
 )
 

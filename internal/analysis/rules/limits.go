@@ -35,6 +35,8 @@ const (
 	// mostCalls is the least share of a workload in the calls that wait for networks, for the machine's figures to be about
 	// it. By definition.
 	mostCalls = 0.5
+	// sleepsMost is the least part of the waits that are calls to sleep, for a program to sleep on purpose. By definition.
+	sleepsMost = 0.5
 	// hardlyRuns is the CPU time below which a workload is idle. Proposed.
 	hardlyRuns = 0.01
 )
@@ -44,6 +46,9 @@ const netCalls = `epoll_wait|epoll_pwait|epoll_pwait2|poll|ppoll|select|pselect6
 
 // diskCalls wait for files only.
 const diskCalls = `fsync|fdatasync|sync_file_range|syncfs|sync|msync|pread64|pwrite64|preadv|pwritev|preadv2|pwritev2`
+
+// sleepCalls end after a time, or when a process ends that the program has started.
+var sleepCalls = []string{"nanosleep", "clock_nanosleep", "pause", "wait4", "waitid"}
 
 // Signals of the limits alone.
 var (
@@ -286,11 +291,23 @@ func (s spending) belowLimit() engine.Statement {
 			Limit: engine.LimitClients, Because: runs + ", and otherwise waits in " + call + " for clients or for servers that it asks" + s.unseenLosses(),
 			Evidence: []string{callsSignal.With("syscall", call), busiestSignal.Name, cpuSignal.Name, ownIOSomeSignal.Name, machineIOSignal.Name, retransmitsSignal.Name},
 		}
+	case s.sleeps(calls):
+		return engine.Statement{
+			Limit: engine.LimitIdle, Because: runs + ", and otherwise sleeps on purpose or waits for its own processes",
+			Evidence: []string{callsSignal.With("syscall", largest(calls, sleepCalls...)), waitsSignal.Name, busiestSignal.Name, cpuSignal.Name, ownIOSomeSignal.Name, machineIOSignal.Name},
+		}
 	case s.run <= hardlyRuns:
 		return said(engine.LimitIdle, "it uses "+figure(s.run)+" CPUs, and waits for no CPU, disk or memory", cpuSignal, waitSignal, ownIOSomeSignal, machineIOSignal)
 	default:
 		return unknown(runs+", and the calls that it waits in are not known: --syscalls.time measures them", cpuSignal, busiestSignal)
 	}
+}
+
+// sleeps reports whether most waits are calls in which a program sleeps on purpose, or waits for processes that it has started.
+func (s spending) sleeps(calls map[string]float64) bool {
+	waits, measured := s.Value(waitsSignal)
+	asleep := sumOf(calls, sleepCalls...)
+	return measured && asleep > 0 && asleep >= sleepsMost*waits
 }
 
 // queues returns a statement if the busiest thread waits longer for a CPU than for anything else. While its load is only bounded,
