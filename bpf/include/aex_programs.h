@@ -27,11 +27,51 @@ static __always_inline bool from_user(struct pt_regs *regs)
 	return now == (unsigned long)regs;
 }
 
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct___faults {
+	unsigned long min_flt, maj_flt;
+};
+#pragma clang attribute pop
+
+/* By thread: how many page faults it had when its last one in an enclave began. LRU, because nothing removes threads that end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u64);
+} faulting SEC(".maps");
+
+static __always_inline u64 page_faults(void)
+{
+	struct task_struct___faults *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt);
+}
+
+static __always_inline void fault_begins(void)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	u64 n = page_faults();
+
+	bpf_map_update_elem(&faulting, &tid, &n, BPF_ANY);
+}
+
+/* Reports whether the kernel handles a page fault in an enclave. It counts the fault at its end. */
+static __always_inline bool fault_goes_on(void)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	u64 *n = bpf_map_lookup_elem(&faulting, &tid);
+
+	return n && *n == page_faults();
+}
+
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(aex_page_fault, unsigned long address, struct pt_regs___aex *regs, unsigned long code)
 {
-	if (IS_AEX(regs))
-		left_enclave(ctx, regs, CAUSE_PAGE_FAULT);
+	if (!IS_AEX(regs))
+		return 0;
+	fault_begins();
+	left_enclave(ctx, regs, CAUSE_PAGE_FAULT);
 	return 0;
 }
 
@@ -40,7 +80,7 @@ static __always_inline int interrupt(void *ctx, u32 cause, bool told)
 {
 	struct pt_regs___aex *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 
-	if (IS_AEX(regs) && (!told || from_user((void *)regs)))
+	if (IS_AEX(regs) && (told ? from_user((void *)regs) : !fault_goes_on()))
 		left_enclave(ctx, regs, cause);
 	return 0;
 }

@@ -72,6 +72,10 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 				for _, name := range []string{"few", "many", "again"} {
 					args = append(args, "-out", name+".tsrun")
 				}
+				args = append(args, "-in", "testdata/profiles.sh")
+				for _, name := range []string{"profiles.log", "ocalls.pb.gz", "calling.json", "aex.pb.gz", "stats.exits.before", "stats.exits.after", "inside.pb.gz", "inside.maps"} {
+					args = append(args, "-out", name)
+				}
 			}
 			if out, err := exec.Command("../../testbed/run", append(args, "--", "sh", "crossings.sh")...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -97,6 +101,7 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 			said.bytes(t, dir)
 			if kernel == "6.12" {
 				compared(t, binary, dir)
+				profiled(t, dir)
 			}
 			if t.Failed() {
 				t.Logf("%s", read(t, filepath.Join(dir, "agent.log")))

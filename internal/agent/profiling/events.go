@@ -112,9 +112,9 @@ func (s *Sampler) forgotten() uint64 {
 	return began - ended - left
 }
 
-// Ignore takes no more samples of a process. It does nothing for the samples of a counter.
+// Ignore takes no more samples of a process. It does nothing for a counter without Options.Ignores.
 func (s *Sampler) Ignore(p Process) error {
-	if s.event.Counter() {
+	if !s.ignores {
 		return nil
 	}
 	return s.object.Map("ignored").Put(keyOf(p), uint8(1))

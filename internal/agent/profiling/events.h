@@ -10,14 +10,6 @@
 /* An event is taken if a random number is at most this one. */
 const volatile u32 take_below = ~0U;
 
-/* The processes that user space does not want. All others are sampled until user space has seen them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, IGNORED);
-	__type(key, struct process_key);
-	__type(value, u8);
-} ignored SEC(".maps");
-
 /* A call or wait that continues. */
 struct begun {
 	u64 since;
@@ -74,16 +66,6 @@ static __always_inline void forget(void *map, u32 *tid)
 {
 	if (!bpf_map_delete_elem(map, tid))
 		tally(ENDED);
-}
-
-static __always_inline bool wanted(struct task_struct *task)
-{
-	struct process_key key = {};
-
-	key.tgid = bpf_get_current_pid_tgid() >> 32;
-	key.start = BPF_CORE_READ(task, group_leader, start_boottime);
-	key.image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
-	return !bpf_map_lookup_elem(&ignored, &key);
 }
 
 static __always_inline bool chosen(void)

@@ -3,6 +3,7 @@
 package profiling
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -50,6 +51,44 @@ func TestForgottenBeginningsAreLost(t *testing.T) {
 		}
 		if before != 0 {
 			t.Errorf("%s: %d samples are lost at first, with %d calls that go on", event, before, len(all))
+		}
+	}
+}
+
+// TestIgnoredProcessesHaveNoSamples ignores this process, as soon as it has a sample. Then it has no more, although it runs.
+func TestIgnoredProcessesHaveNoSamples(t *testing.T) {
+	if err := privilege.Check("teescope"); err != nil {
+		t.Skip(err)
+	}
+	for _, ignores := range []bool{false, true} {
+		s, err := Open(Options{Frequency: 997, Event: Clock, Ignores: ignores, Sys: hostfs.At("/sys")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := Process{}
+		drain := func() (n uint64) {
+			spin(1)
+			err := s.Drain(func(one *Sample) {
+				if one.PID == os.Getpid() {
+					own, n = one.Process, n+one.Samples
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		for drain() == 0 {
+		}
+		if err := s.Ignore(own); err != nil {
+			t.Fatal(err)
+		}
+		drain() // those that were taken before
+		if n := drain(); (n == 0) != ignores {
+			t.Errorf("%d samples of an ignored process, with %v", n, ignores)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

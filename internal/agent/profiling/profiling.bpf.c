@@ -157,6 +157,27 @@ static __always_inline void count(void *samples, struct sample_key *key, u64 eve
 	__sync_fetch_and_add(&have->events, events);
 }
 
+/* Whether user space says which processes it does not want. */
+const volatile bool ignores = false;
+
+/* The processes that user space does not want. All others are sampled until user space has seen them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, IGNORED);
+	__type(key, struct process_key);
+	__type(value, u8);
+} ignored SEC(".maps");
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+	struct process_key key = {};
+
+	key.tgid = bpf_get_current_pid_tgid() >> 32;
+	key.start = BPF_CORE_READ(task, group_leader, start_boottime);
+	key.image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
+	return !bpf_map_lookup_elem(&ignored, &key);
+}
+
 #include "unwind.h"
 
 /* Writes which thread is the current one. */
@@ -206,6 +227,8 @@ static __always_inline int sample(struct perf_context *ctx, void *stacks, void *
 {
 	struct sample_key key = {};
 
+	if (ignores && !wanted((void *)bpf_get_current_task()))
+		return 0;
 	identify(&key, (void *)bpf_get_current_task());
 	key.in_kernel = !(ctx->cs & 3);
 	if (!key.in_kernel && IS_AEX(ctx))

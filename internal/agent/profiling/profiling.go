@@ -75,6 +75,7 @@ type Options struct {
 	Every     int   // an event that is none of a counter is sampled with the probability 1/Every; 0 is 1
 	Unwind    bool  // stacks by tables for the processes that have some (SetCode), if the kernel can
 	Rows      int   // of the tables; 0 is MaxRows. One has 8 bytes
+	Ignores   bool  // a counter takes no more samples of processes that are ignored (Ignore); other events never do
 	Ancestor  int   // process whose descendants are marked; 0 for none
 	Sys       hostfs.Root
 }
@@ -126,6 +127,7 @@ type Sampler struct {
 	tallies    []uint64
 	unwinds    bool
 	rows       []uint64
+	ignores    bool
 	generation int
 	every      int
 	kept       map[stackKey][]uint64 // of OffCPU: a wait may end long after its stack was drained
@@ -168,8 +170,13 @@ func Open(o Options) (*Sampler, error) {
 func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 	entries := min(max(reserve*o.Frequency*len(online), minEntries), maxEntries)
 	errs := []error{s.object.SetConstant("take_below", uint32(1<<32/uint64(o.Every)-1))}
+	s.ignores = o.Ignores || !o.Event.Counter()
+	errs = append(errs, s.object.SetConstant("ignores", s.ignores))
+	if !s.ignores {
+		errs = append(errs, s.object.Resize("ignored", 1))
+	}
 	if o.Event.Counter() {
-		for _, name := range []string{"ignored", "calling", "waits", "ocall_tables"} {
+		for _, name := range []string{"calling", "waits", "ocall_tables", "faulting"} {
 			errs = append(errs, s.object.Resize(name, 1))
 		}
 	} else {

@@ -112,3 +112,7 @@ calling 6
 recorded many
 recorded again
 kill $paired
+wait $paired
+kill $agent
+wait $agent
+. ./profiles.sh

@@ -125,7 +125,10 @@ func open(o Options) (*run, error) {
 		ancestor = os.Getpid()
 	}
 	proc, sys := hostfs.At("/proc"), hostfs.At("/sys")
-	sampler, err := profiling.Open(profiling.Options{Frequency: o.Frequency, Every: o.Every, Event: o.Event, Unwind: !o.FramePointers, Ancestor: ancestor, Sys: sys})
+	all := len(o.Command) == 0 && len(o.Watch) == 0
+	sampler, err := profiling.Open(profiling.Options{
+		Frequency: o.Frequency, Every: o.Every, Event: o.Event, Unwind: !o.FramePointers, Ignores: !all, Ancestor: ancestor, Sys: sys,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("taking samples: %w", err)
 	}
@@ -139,7 +142,7 @@ func open(o Options) (*run, error) {
 	if o.Event == profiling.OCalls || o.Event == profiling.ECalls {
 		r.calls = calls.New(calls.Options{Host: host.New("/proc", cgroups, reads), Sampler: sampler, Out: o.Event == profiling.OCalls})
 	}
-	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0, Unwanted: r.unwanted, Wanted: r.wanted})
+	r.recording = recording.New(recording.Options{Table: table, All: all, Unwanted: r.unwanted, Wanted: r.wanted})
 	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Unwound: sampler.Unwinds(), Began: time.Now(), Unseen: sampler.Unseen()}
 	r.recording.Tick(r.about.Began)
 	event, why := sampler.Event()
