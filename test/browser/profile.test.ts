@@ -160,4 +160,29 @@ describe("a real program", () => {
     expect(await seriousViolations(page)).toEqual([]);
     await screenshot(page, "profile-sandwich");
   });
+
+  it("shows recordings of its CPU time and of its waits together", async () => {
+    const folder = processes.folder();
+    const record = (event: string[], name: string): Promise<unknown> =>
+      promisify(execFile)(teescopeBinary, ["profile", "record", ...event, "--watch", `comm=${REDIS}`, "--for", "5s", "-o", join(folder, name)]);
+    await Promise.all([record(["--frequency", "499"], "cpu.pb.gz"), record(["--event", "off-cpu"], "waits.pb.gz")]);
+    const page = await tabs.visit("/?page=profile&live=0");
+    await page.locator('input[type="file"]').setInputFiles([join(folder, "cpu.pb.gz"), join(folder, "waits.pb.gz")]);
+    await shown(() => page.locator("#threads-head").textContent()).toBe("Threads of cpu.pb.gz and waits.pb.gz");
+    // Redis waits for requests in epoll_wait, and answers them with system calls.
+    const states = page.locator(".threads .legend li");
+    await shown(async () => (await states.allTextContents()).filter((t) => ["system call", "waits: events (poll)"].includes(t)).length).toBe(2);
+    const note = page.locator('[data-panel="flame"] > .page-note').last();
+    await shown(() => note.textContent()).toMatch(/^cpu\.pb\.gz: .* of cpu/);
+    await page.locator('[data-panel="flame"] .chip', { hasText: "waits.pb.gz" }).click();
+    await shown(() => note.textContent()).toMatch(/^waits\.pb\.gz: .* of off-cpu/);
+    await page.locator('[data-panel="threads"] canvas').focus();
+    await page.keyboard.press("Enter");
+    await shown(() => page.locator("#flame-head").textContent()).toMatch(/^Flame graph of redis-server \d+/);
+    for (const theme of ["light", "dark"]) {
+      await page.evaluate(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}; document.dispatchEvent(new Event("teescope-theme-changed"))`);
+      expect(await seriousViolations(page), theme).toEqual([]);
+      await screenshot(page, `profile-recorded-${theme}`);
+    }
+  });
 });

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // maxBody is the maximum size of a request body. The largest bodies are queries, whose limit is less than half of it.
@@ -34,7 +35,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	}
 	if s.opts.Page != nil {
 		// The page queries which features this server has. An error would be for something that is wrong.
-		for path, handler := range map[string]http.Handler{"/api/control": s.opts.Control, "/api/runs": s.opts.Runs} {
+		for path, handler := range map[string]http.Handler{
+			"/api/control": s.opts.Control, "/api/runs": s.opts.Runs, "/api/profiles/tree": s.opts.Profiles, "/api/profiles/threads": s.opts.Profiles,
+		} {
 			if handler == nil {
 				mux.HandleFunc("GET "+path, hasNone)
 			}
@@ -46,6 +49,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Profiles != nil {
 		mux.Handle("GET /api/profiles", s.whenReady(s.opts.Profiles))
 		mux.Handle("GET /api/profiles/", s.whenReady(s.opts.Profiles))
+		for _, path := range []string{"/api/profiles/tree", "/api/profiles/threads"} {
+			mux.Handle("POST "+path, s.whenReady(s.opts.Profiles)) // of files in the body
+		}
 	}
 	if s.opts.Findings != nil {
 		mux.Handle("/api/findings", s.whenReady(s.opts.Findings))
@@ -107,10 +113,10 @@ func explore(w http.ResponseWriter, r *http.Request) {
 }
 
 // limitBody reads the body before the request is handled, so that a client that sends slowly holds no place in a queue.
-// It refuses bodies that are too large. Run files are larger, and their handler bounds them.
+// It refuses bodies that are too large. Run files and profiles are larger, and their handlers bound them.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api/runs" {
+		if r.URL.Path == "/api/runs" || strings.HasPrefix(r.URL.Path, "/api/profiles/") {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -42,6 +42,8 @@ func (s *Store) newRoutes() *http.ServeMux {
 	mux.HandleFunc("GET /api/profiles/merged", s.serveMerged)
 	mux.HandleFunc("GET /api/profiles/tree", s.serveTree)
 	mux.HandleFunc("GET /api/profiles/threads", s.serveThreads)
+	mux.HandleFunc("POST /api/profiles/tree", s.serveOpened(openedTree))
+	mux.HandleFunc("POST /api/profiles/threads", s.serveOpened(openedThreads))
 	return mux
 }
 

@@ -69,7 +69,8 @@ type Store struct {
 	most    int64 // bytes
 	routes  *http.ServeMux
 	queries chan struct{} // has one place: a query takes much memory
-	answer  answered      // used only in that place
+	uploads chan struct{} // of files that are opened
+	answer  answered      // used only in that place of queries
 
 	mu      sync.Mutex                // protects the following
 	entries []entry                   // by their beginnings
@@ -78,7 +79,7 @@ type Store struct {
 
 // New returns a store that has read nothing yet.
 func New(o Options) *Store {
-	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1), known: make(map[entry]map[string]bool)}
+	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1), uploads: make(chan struct{}, maxUploads), known: make(map[entry]map[string]bool)}
 	if o.RetentionSize > 0 {
 		s.most = o.RetentionSize / part
 	}

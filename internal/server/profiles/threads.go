@@ -5,6 +5,7 @@ package profiles
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -64,6 +65,9 @@ func (s *Store) serveThreads(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	t, err := s.threads(ctx, a)
+	if errors.Is(err, errNone) {
+		t, err = newTimeline(a.start, a.start).answer(), nil
+	}
 	if err != nil {
 		refuse(w, err)
 		return

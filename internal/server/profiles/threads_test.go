@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,7 +118,9 @@ func TestProfilesWithoutTimesAreNamed(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil || got.Untimed != 1 || len(got.Threads) != 0 {
 		t.Errorf("%s, %v", body, err)
 	}
-	if status, body, _ := get(s, "/api/profiles/threads?start="+at(5)+"&end="+at(6)); status != 404 {
-		t.Errorf("without a profile: %d %s", status, body)
+	for path, want := range map[string]string{"threads": `"threads":[]`, "tree": "profiles.enabled takes samples"} {
+		if status, body, _ := get(s, "/api/profiles/"+path+"?start="+at(5)+"&end="+at(6)); status != 200 || !strings.Contains(body, want) {
+			t.Errorf("without a profile: %d %s", status, body)
+		}
 	}
 }

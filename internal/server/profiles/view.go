@@ -28,6 +28,9 @@ func (s *Store) serveTree(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	t, err := s.tree(ctx, a, from, differs)
+	if errors.Is(err, errNone) {
+		t, err = write.NoTree(a.title(), err.Error()), nil // a page without samples is no error
+	}
 	if err != nil {
 		refuse(w, err)
 		return

@@ -111,10 +111,12 @@ export class Client {
     return this.requestAt("fleet", `api/fleet?${new URLSearchParams(params).toString()}`, whole, fleet, signal);
   }
 
-  /** Returns what a path of the server's own API answers. The reason of a refusal is the server's. */
-  answer<T>(what: string, path: string, params: URLSearchParams, decode: Decoder<T>, signal?: AbortSignal): Promise<T> {
+  /** Returns what a path of the server's own API answers, about files if there are some. The reason of a refusal is the server's. */
+  answer<T>(path: string, params: URLSearchParams, decode: Decoder<T>, signal?: AbortSignal, files: readonly File[] = []): Promise<T> {
     const open = async (r: Response): Promise<unknown> => (r.ok ? parse(r, await r.text()) : unwrap(r));
-    return this.requestAt(what, `${path}?${params.toString()}`, open, decode, signal);
+    const body = new FormData();
+    for (const file of files) body.append("profile", file);
+    return this.requestAt(path, `${path}?${params.toString()}`, open, decode, signal, files.length > 0 ? body : undefined);
   }
 
   /** Returns the threads of a workload on this machine, or undefined if no agent here watches it. */
@@ -211,10 +213,11 @@ export class Client {
     open: (response: Response) => Promise<unknown>,
     decode: Decoder<T>,
     signal?: AbortSignal,
+    sent?: FormData,
   ): Promise<T> {
     return this.limiter.run(async () => {
       try {
-        const body = await this.send(url, open, signal);
+        const body = await this.send(url, open, signal, sent);
         const answer = decode(body, path);
         this.onAnswer(undefined);
         return answer;
@@ -226,7 +229,7 @@ export class Client {
     }, signal);
   }
 
-  private async send(url: string, open: (response: Response) => Promise<unknown>, signal?: AbortSignal): Promise<unknown> {
+  private async send(url: string, open: (response: Response) => Promise<unknown>, signal?: AbortSignal, body?: FormData): Promise<unknown> {
     const timeout = new AbortController();
     const timer = setTimeout(() => {
       timeout.abort();
@@ -236,7 +239,7 @@ export class Client {
     };
     signal?.addEventListener("abort", withdraw);
     try {
-      const response = await this.fetch(url, { signal: timeout.signal, headers: { Accept: "application/json" } });
+      const response = await this.fetch(url, { signal: timeout.signal, headers: { Accept: "application/json" }, ...(body && { method: "POST", body }) });
       return await open(response);
     } catch (error) {
       if (signal?.aborted) throw aborted();

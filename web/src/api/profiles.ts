@@ -59,7 +59,13 @@ export interface ThreadTimes {
 const numbers = list(number);
 const frame = shape<TreeFrame>({ name: text, library: withDefault(text, ""), kind: withDefault(text, "") });
 
-export const profileTree: Decoder<ProfileTree> = shape<ProfileTree>({
+/** Null is the answer of a server that keeps no profiles. */
+const orNone =
+  <T>(decode: Decoder<T>): Decoder<T | null> =>
+  (value, path) =>
+    value === null ? null : decode(value, path);
+
+export const profileTree: Decoder<ProfileTree | null> = orNone(shape<ProfileTree>({
   title: text,
   type: text,
   unit: text,
@@ -74,14 +80,14 @@ export const profileTree: Decoder<ProfileTree> = shape<ProfileTree>({
   selfs: numbers,
   before: withDefault(numbers, []),
   after: withDefault(numbers, []),
-});
+}));
 
 const piece: Decoder<Piece> = (value, path) => {
   const [bucket = 0, state = 0, ns = 0] = numbers(value, path);
   return [bucket, state, ns];
 };
 
-export const threadTimes: Decoder<ThreadTimes> = shape<ThreadTimes>({
+export const threadTimes: Decoder<ThreadTimes | null> = orNone(shape<ThreadTimes>({
   begin: number,
   width: number,
   buckets: number,
@@ -89,4 +95,4 @@ export const threadTimes: Decoder<ThreadTimes> = shape<ThreadTimes>({
   threads: list(shape<ThreadRow>({ pid: withDefault(text, ""), tid: text, process: withDefault(text, ""), thread: withDefault(text, ""), pieces: list(piece) })),
   left_out: number,
   untimed: number,
-});
+}));

@@ -18,6 +18,9 @@ import "../styles/profile.css";
 
 /** Profiles are of a minute, so a live page asks twice in one. */
 const PERIOD = 30;
+const NONE = "This server keeps no profiles. “teescope up” keeps those of its machine.";
+/** The limit of the server. */
+const MOST_FILES = 4;
 
 export function Profile() {
   const view = useStore(useSession().view);
@@ -27,22 +30,28 @@ export function Profile() {
   const [changed, setChanged] = useState(false);
   // A span is chosen in what is shown, so the threads stay as they are while one is.
   const [held, setHeld] = useState<ThreadTimes | undefined>(undefined);
+  const [files, setFiles] = useState<readonly File[]>([]);
+  const [file, setFile] = useState(0);
+  const recorded = files.length > 0;
   const several = view.workloads.length > 1;
   const range = { from: Math.floor(interval.from), to: Math.ceil(interval.to) };
   const tick = String(Math.floor(interval.to / PERIOD));
-  const key = `${workload ?? ""} ${view.fixed ? `${range.from} ${range.to}` : view.range}`;
+  const key = recorded ? files.map((f) => `${f.name} ${f.lastModified} ${f.size}`).join() : `${workload ?? ""} ${view.fixed ? `${range.from} ${range.to}` : view.range}`;
   const asked = (from: number, to: number): URLSearchParams => {
     const params = new URLSearchParams({ start: String(from), end: String(to) });
-    if (workload !== undefined) params.set("workload", workload);
+    if (workload !== undefined && !recorded) params.set("workload", workload);
     return params;
   };
-  const threads = useRequest(({ client }, signal) => client.answer("threads", "api/profiles/threads", asked(range.from, range.to), threadTimes, signal), key, tick, !several);
-  const times = chosen ? held : threads.value;
+  const all = (): URLSearchParams => (recorded ? new URLSearchParams() : asked(range.from, range.to));
+  const threads = useRequest(({ client }, signal) => client.answer("api/profiles/threads", all(), threadTimes, signal, files), key, recorded ? "" : tick, !several || recorded);
+  const times = (chosen ? held : threads.value) ?? undefined;
+  const none = threads.value === null;
   const row = chosen && times ? times.threads[chosen.row] : undefined;
   const query = (): URLSearchParams => {
     if (!chosen || !times) {
-      const params = asked(range.from, range.to);
-      if (changed) {
+      const params = all();
+      if (recorded) params.set("file", String(file));
+      else if (changed) {
         params.set("base.start", String(2 * range.from - range.to));
         params.set("base.end", String(range.from));
       }
@@ -50,19 +59,20 @@ export function Profile() {
     }
     const params = asked(times.begin + chosen.begin * times.width, times.begin + chosen.end * times.width);
     if (row) params.append("label", `tid:${row.tid}`);
+    if (recorded) params.set("file", String(file));
     return params;
   };
   const tree = useRequest(
-    ({ client }, signal) => client.answer("tree", "api/profiles/tree", query(), profileTree, signal),
-    `${key} ${chosen ? JSON.stringify([chosen, times?.begin]) : String(changed)}`,
-    chosen ? "" : tick,
-    !several,
+    ({ client }, signal) => client.answer("api/profiles/tree", query(), profileTree, signal, files),
+    `${key} ${file} ${chosen ? JSON.stringify([chosen, times?.begin]) : String(changed)}`,
+    chosen || recorded ? "" : tick,
+    !several || recorded,
   );
-  if (several) return <p class="page-note">This page shows one workload, or all: the filter selects {view.workloads.join(", ")}.</p>;
+  if (several && !recorded) return <p class="page-note">This page shows one workload, or all: the filter selects {view.workloads.join(", ")}.</p>;
   return (
     <>
-      <section class="panel" aria-labelledby="threads-head" data-panel="threads" data-state={times ? "ready" : threads.error ? "error" : "loading"}>
-        <h2 id="threads-head">Threads of {workload ?? "all workloads"}</h2>
+      <section class="panel" aria-labelledby="threads-head" data-panel="threads" data-state={times || none ? "ready" : threads.error ? "error" : "loading"}>
+        <h2 id="threads-head">Threads of {recorded ? files.map((f) => f.name).join(" and ") : (workload ?? "all workloads")}</h2>
         {times && times.threads.length > 0 && (
           <ThreadCanvas
             times={times}
@@ -74,9 +84,23 @@ export function Profile() {
           />
         )}
         {times && <p class="page-note">{threadNote(times)}</p>}
-        {!times && <p class="page-note">{threads.error ? threads.error.message : "Loading…"}</p>}
+        {!times && <p class="page-note">{threads.error ? threads.error.message : none ? NONE : "Loading…"}</p>}
+        <p class="page-note">
+          <label>
+            Open recordings of “teescope profile record”, also of several events{" "}
+            <input
+              type="file"
+              multiple
+              onChange={(event) => {
+                setChosen(undefined);
+                setFile(0);
+                setFiles([...(event.currentTarget.files ?? [])].slice(0, MOST_FILES));
+              }}
+            />
+          </label>
+        </p>
       </section>
-      <section class="panel" aria-labelledby="flame-head" data-panel="flame" data-state={tree.value ? "ready" : tree.error ? "error" : "loading"} data-stale={tree.stale ? "" : undefined}>
+      <section class="panel" aria-labelledby="flame-head" data-panel="flame" data-state={tree.value !== undefined ? "ready" : tree.error ? "error" : "loading"} data-stale={tree.stale ? "" : undefined}>
         <h2 id="flame-head">Flame graph{chosen && times ? ` of ${spanText(times, chosen)}` : ""}</h2>
         <p class="chart-bar">
           {chosen ? (
@@ -89,7 +113,7 @@ export function Profile() {
             >
               Show all threads and times
             </button>
-          ) : (
+          ) : recorded ? null : (
             <button
               type="button"
               class="chip"
@@ -101,10 +125,25 @@ export function Profile() {
               What changed since as much time before
             </button>
           )}
+          {files.length > 1 &&
+            files.map((f, i) => (
+              <button
+                key={f.name}
+                type="button"
+                class="chip"
+                aria-pressed={i === file}
+                onClick={() => {
+                  setFile(i);
+                }}
+              >
+                {f.name}
+              </button>
+            ))}
         </p>
         {tree.error && <p class="page-note">{tree.error.message}</p>}
-        {tree.value && <Graphs key={key} profile={tree.value} />}
-        {!tree.value && !tree.error && <p class="page-note">Loading…</p>}
+        {tree.value && tree.value.total === 0 && <p class="page-note">{tree.value.notes.join("; ")}</p>}
+        {tree.value && tree.value.total > 0 && <Graphs key={key} profile={tree.value} />}
+        {!tree.value && !tree.error && <p class="page-note">{tree.value === null ? NONE : "Loading…"}</p>}
       </section>
     </>
   );
@@ -117,7 +156,7 @@ function spanText(times: ThreadTimes, { row, begin, end }: Chosen): string {
 
 function threadNote({ threads, left_out, untimed, width }: ThreadTimes): string {
   const parts = [`A column is ${formatValue(width, "seconds")}. Drag over a span, or click a thread, to see its code.`];
-  if (threads.length === 0) parts[0] = "No sample of this time says when it was taken.";
+  if (threads.length === 0) parts[0] = "No sample of this time and workload says when it was taken.";
   if (left_out > 0) parts.push(`${left_out} threads with less time are left out.`);
   if (untimed > 0) parts.push(`${untimed} profiles have no times, so they are not here.`);
   return parts.join(" ");

@@ -39,10 +39,16 @@ type TreeFrame struct {
 	Kind    string `json:"kind,omitempty"` // kernel or unresolved
 }
 
+// NoTree returns a tree without a node.
+func NoTree(title string, notes ...string) *Tree {
+	return &Tree{Title: title, Notes: notes, Table: []TreeFrame{}, Depths: []int{}, Frames: []uint32{}, Totals: []int64{}, Selfs: []int64{}}
+}
+
 // NewTree returns the tree of a profile.
 func NewTree(p *profile.Profile, title string) *Tree {
 	l := place(p, mostNodes, 1)
-	t := &Tree{Title: title, Type: p.Values[p.Main].Type, Unit: p.Values[p.Main].Unit, Total: p.Total(), Samples: p.Taken(), Least: l.least, Notes: p.Notes}
+	t := NoTree(title)
+	t.Type, t.Unit, t.Total, t.Samples, t.Least, t.Notes = p.Values[p.Main].Type, p.Values[p.Main].Unit, p.Total(), p.Taken(), l.least, p.Notes
 	index := map[uint32]uint32{} // by rank
 	for _, b := range l.bars {
 		at, known := index[l.rank[b.frame]]

@@ -11,10 +11,9 @@ import { palette, type Palette, stateColour } from "./colours";
 import { useWidth } from "./use-width";
 
 const ROW = 20;
-/** CSS pixels for the names of threads. */
-const NAMES = 190;
+/** CSS pixels for the names of threads, which are cut on a narrow screen. */
+const namesOf = (width: number): number => (width < 600 ? 96 : 190);
 const LETTER = 7;
-const TICKS = 5;
 
 /** A span of buckets, the end excluded, and a thread or -1 for all. */
 export interface Chosen {
@@ -37,15 +36,17 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
   const drag = useRef<Chosen | undefined>(undefined);
   const theme = useThemeName();
   const colours = useMemo(palette, [theme]);
-  const plot = Math.max(width - NAMES, 1);
+  const names = namesOf(width);
+  const ticks = width < 600 ? 2 : 5; // of the axis
+  const plot = Math.max(width - names, 1);
   const shown = span ?? chosen;
   useLayoutEffect(() => {
-    if (canvas.current && width > NAMES) draw(canvas.current, times, width, colours, shown, at);
+    if (canvas.current && width > names) draw(canvas.current, times, width, colours, shown, at);
   }, [times, width, colours, shown, at]);
 
   const place = (event: MouseEvent): { row: number; bucket: number } => {
     const { left, top } = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    const x = event.clientX - left - NAMES;
+    const x = event.clientX - left - names;
     const row = Math.min(Math.max(Math.floor((event.clientY - top) / ROW), 0), times.threads.length - 1);
     return { row, bucket: x < 0 ? -1 : Math.min(Math.floor((x / plot) * times.buckets), times.buckets - 1) };
   };
@@ -113,9 +114,15 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
           }}
         />
       </div>
-      <div class="threads-axis" aria-hidden="true">
-        {Array.from({ length: TICKS }, (_, i) => (
-          <span key={i}>{formatClock(times.begin + (i / (TICKS - 1)) * times.buckets * times.width)}</span>
+      <div
+        class="threads-axis"
+        aria-hidden="true"
+        ref={(element: HTMLElement | null) => {
+          if (element) element.style.marginLeft = `${names}px`;
+        }}
+      >
+        {Array.from({ length: ticks }, (_, i) => (
+          <span key={i}>{formatClock(times.begin + (i / (ticks - 1)) * times.buckets * times.width)}</span>
         ))}
       </div>
       <p class="at" role="status">
@@ -150,19 +157,20 @@ function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colo
   context.clearRect(0, 0, width, height);
   context.font = `11.5px ${getComputedStyle(canvas).fontFamily}`;
   context.textBaseline = "middle";
-  const each = (width - NAMES) / times.buckets;
+  const names = namesOf(width);
+  const each = (width - names) / times.buckets;
   const all = times.width * 1e9;
   let rectangles = 0;
   times.threads.forEach((thread, row) => {
     const top = row * ROW;
     const name = threadName(thread);
-    const fits = Math.floor((NAMES - 8) / LETTER);
+    const fits = Math.floor((names - 8) / LETTER);
     context.globalAlpha = 1;
     context.fillStyle = row === at.row ? colours.accent : colours.text;
     context.fillText(name.length > fits ? `${name.slice(0, fits - 1)}…` : name, 2, top + ROW / 2);
     context.globalAlpha = 0.12;
     context.fillStyle = colours.rest;
-    context.fillRect(NAMES, top + 1, width - NAMES, ROW - 2);
+    context.fillRect(names, top + 1, width - names, ROW - 2);
     context.globalAlpha = 1;
     let last = -1;
     let used = 0;
@@ -173,7 +181,7 @@ function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colo
       if (part <= 0) continue;
       const high = Math.max(part * (ROW - 2), 1);
       context.fillStyle = stateColour(colours, times.states[state] ?? "", state);
-      context.fillRect(NAMES + bucket * each, top + ROW - 1 - used * (ROW - 2) - high, Math.max(each - (each > 4 ? 1 : 0), 1), high);
+      context.fillRect(names + bucket * each, top + ROW - 1 - used * (ROW - 2) - high, Math.max(each - (each > 4 ? 1 : 0), 1), high);
       used += part;
       rectangles++;
     }
@@ -182,10 +190,10 @@ function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colo
     const [top, high] = chosen.row < 0 ? [0, height] : [chosen.row * ROW, ROW];
     context.strokeStyle = colours.accent;
     context.lineWidth = 2;
-    context.strokeRect(NAMES + chosen.begin * each + 1, top + 1, Math.max((chosen.end - chosen.begin) * each - 2, 2), high - 2);
+    context.strokeRect(names + chosen.begin * each + 1, top + 1, Math.max((chosen.end - chosen.begin) * each - 2, 2), high - 2);
   }
   context.strokeStyle = colours.text;
   context.lineWidth = 1;
-  context.strokeRect(NAMES + at.bucket * each + 0.5, at.row * ROW + 0.5, Math.max(each - 1, 2), ROW - 1);
+  context.strokeRect(names + at.bucket * each + 0.5, at.row * ROW + 0.5, Math.max(each - 1, 2), ROW - 1);
   canvas.dataset["rectangles"] = String(rectangles);
 }

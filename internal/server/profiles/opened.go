@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/jsonapi"
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/write"
+)
+
+const (
+	maxOpened      = 4 // files of a request
+	maxOpenedBytes = 16 << 20
+	maxUploads     = 2 // at a time, so that clients that send slowly hold no place of other queries
+)
+
+// opened are the recorded files of a request, which the server does not keep.
+type opened struct {
+	names    []string
+	profiles []*profile.Profile
+}
+
+// serveOpened answers about the files of the body as the same path does about kept profiles. Without start and end they are shown as
+// a whole. The parameter file is the number of the file whose tree is wanted.
+func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if !q.Has("start") {
+			q.Set("start", "0")
+		}
+		a, err := readQuery(q, "")
+		if err != nil {
+			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
+			return
+		}
+		select {
+		case s.uploads <- struct{}{}:
+			defer func() { <-s.uploads }()
+		default:
+			refuse(w, errBusy)
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOpenedBytes))
+		if err != nil {
+			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, fmt.Errorf("reading the files, which may have %d MiB: %w", maxOpenedBytes>>20, err))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		ctx, done, err := s.begin(r.Context())
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		defer done()
+		o, err := readOpened(ctx, r)
+		if err != nil {
+			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
+			return
+		}
+		got, err := answer(o, a, q)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		jsonapi.Answer(w, got)
+	}
+}
+
+func readOpened(ctx context.Context, r *http.Request) (o opened, err error) {
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return o, fmt.Errorf("the body must have files (multipart/form-data): %w", err)
+	}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && len(o.profiles) >= maxOpened {
+			err = fmt.Errorf("more than %d files", maxOpened)
+		}
+		if err == nil {
+			err = o.add(part)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	if len(o.profiles) == 0 {
+		return o, errors.New("the body has no file")
+	}
+	return o, nil
+}
+
+func (o *opened) add(part *multipart.Part) error {
+	each := limits()
+	each.Bytes /= maxOpened
+	p, err := read.Read(part, read.Options{Times: true}, each)
+	if err != nil {
+		return fmt.Errorf("%.100q: %w", part.FileName(), err)
+	}
+	o.names, o.profiles = append(o.names, part.FileName()), append(o.profiles, p)
+	return nil
+}
+
+func openedThreads(o opened, a query, _ url.Values) (any, error) {
+	var begin, end time.Time
+	for _, p := range o.profiles {
+		if last := p.Began.Add(p.Lasted); !p.Began.IsZero() {
+			if begin.IsZero() || p.Began.Before(begin) {
+				begin = p.Began
+			}
+			if last.After(end) {
+				end = last
+			}
+		}
+	}
+	if a.start.After(begin) {
+		begin = a.start
+	}
+	if a.end.Before(end) {
+		end = a.end
+	}
+	if !begin.Before(end) {
+		begin, end = time.Unix(0, 0), time.Unix(1, 0) // the files have no times
+	}
+	l := newTimeline(begin, end)
+	for _, p := range o.profiles {
+		l.add(p, a.labels)
+	}
+	return l.answer(), nil
+}
+
+func openedTree(o opened, a query, q url.Values) (any, error) {
+	at, err := strconv.Atoi(q.Get("file"))
+	if err != nil || at < 0 || at >= len(o.profiles) {
+		at = 0
+	}
+	p := o.profiles[at]
+	b := profile.NewBuilder("pprof", p.Values, limits())
+	if err := b.Merge(p, func(one *profile.Sample) bool { return a.during(one) && matches(p, one, a.labels) }); err != nil {
+		return nil, err
+	}
+	part := b.Profile()
+	part.Main, part.Notes = p.Main, slices.Clone(p.Notes)
+	if len(part.Samples) == 0 {
+		return write.NoTree(o.names[at], "the file has no sample of that"), nil
+	}
+	return write.NewTree(part, o.names[at]), nil
+}
