@@ -147,7 +147,7 @@ describe("a real program", () => {
     // The graph of a thread has the time of its row.
     const row = (await ask())?.threads.find((t) => t.tid === tid);
     const seconds = (row?.pieces ?? []).reduce((sum, [, , ns]) => sum + ns, 0) / 1e9;
-    const own = (await (await fetch(`${tabs.url}/api/profiles/tree?workload=${REDIS}&label=tid:${tid}`)).json()) as { total: number };
+    const own = (await (await fetch(`${tabs.url}/api/profiles/tree?workload=${REDIS}&label=tid:${tid}&start=${large + 600}`)).json()) as { total: number };
     expect(own.total / 1e9).toBeCloseTo(seconds, 1);
     await threads.focus();
     for (const key of ["ArrowRight", "Shift+ArrowRight", "Shift+ArrowRight", "Enter"]) await page.keyboard.press(key);

@@ -93,7 +93,7 @@ func TestWaitsAreShownWhereTheyWere(t *testing.T) {
 	}
 }
 
-// An answer has at most so many threads and states, whatever the samples say.
+// An answer has at most so many threads and states, for any samples.
 func TestTimelineIsBounded(t *testing.T) {
 	l := newTimeline(epoch, epoch.Add(24*time.Hour))
 	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())

@@ -92,7 +92,7 @@ type Draw = (node: number, left: number, width: number, row: number) => void;
 
 /**
  * Calls `draw` with the visible nodes. Neighbours that are narrower than a pixel become one, and are skipped a pixel at a time.
- * So there are at most as many calls and steps in a row as it has pixels, whatever the size of the tree. Returns the number of
+ * So there are at most as many calls and steps in a row as it has pixels, for any size of the tree. Returns the number of
  * steps, each of which is a binary search.
  */
 export function visible(tree: Tree, { from, to, top, rows, width }: Window, draw: Draw): number {
