@@ -52,5 +52,6 @@ export function stateColour(colours: Palette, state: string, index: number): str
   const fixed: Readonly<Record<string, number>> = { user: 0, "system call": 1, kernel: 8, "in enclave": 2 };
   const slot = fixed[state];
   if (slot !== undefined) return colours.series[slot] ?? colours.rest;
-  return [3, 4, 5, 6, 7, 9].map((i) => colours.series[i])[index % 6] ?? colours.rest;
+  if (state.startsWith("waits: CPU")) return colours.rest;
+  return [3, 4, 7, 6, 9, 5].map((i) => colours.series[i])[index % 6] ?? colours.rest;
 }
