@@ -5,8 +5,12 @@
 package e2e
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"math/big"
@@ -16,8 +20,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/teescope/teescope/internal/lib/certtest"
 )
 
 // certify writes a certificate with a serial number and its key as the user nobody with private permissions, as
@@ -25,9 +27,27 @@ import (
 func certify(t *testing.T, dir string, serial int64) {
 	t.Helper()
 	const nobody = 65534
-	certtest.Write(t, dir, "cert.pem", "key.pem", x509.Certificate{SerialNumber: big.NewInt(serial)})
-	for _, name := range []string{"cert.pem", "key.pem"} {
-		if err := os.Chown(filepath.Join(dir, name), nobody, nobody); err != nil {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(file, nobody, nobody); err != nil {
 			t.Fatal(err)
 		}
 	}
