@@ -267,3 +267,27 @@ func TestDocumentsCountNothingThatGrows(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelFeaturesAreUsed checks that a source uses each name of the kernel for which docs/decisions/kernels.md requires a version.
+func TestKernelFeaturesAreUsed(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "docs/decisions/kernels.md"), "|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var sources strings.Builder
+	for _, file := range walk(t) {
+		if slices.Contains([]string{".c", ".h", ".go"}, path.Ext(file)) && !strings.HasSuffix(file, "_test.go") && !strings.HasSuffix(file, "vmlinux.h") {
+			sources.WriteString(read(t, file))
+		}
+	}
+	text, seen := sources.String(), 0
+	for _, name := range regexp.MustCompile("`(?:[a-z]+ )?([a-z_.]+)`").FindAllStringSubmatch(table, -1) {
+		seen++
+		for part := range strings.SplitSeq(name[1], ".") {
+			if !strings.Contains(text, part) {
+				t.Errorf("docs/decisions/kernels.md: no source uses %s", name[1])
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("found %d names of the kernel", seen)
+	}
+}

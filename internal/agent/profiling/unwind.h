@@ -9,7 +9,7 @@
 /* Whether the kernel has bpf_loop, and whether stacks are unwound. */
 const volatile bool unwinds = false;
 
-/* The rows of all files: see Row in unwind/frames.go. */
+/* The rows of all files: see tableRow in unwind/frames.go. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
