@@ -83,8 +83,8 @@ func exports(t *testing.T) []exported {
 		}
 	}
 	for i, e := range all {
-		all[i].types = append(e.types, methods[e.pkg+"."+e.name]...)
-		all[i].with = append(e.with, valuesOf[e.pkg+"."+e.name]...)
+		all[i].types = slices.Concat(e.types, methods[e.pkg+"."+e.name])
+		all[i].with = slices.Concat(e.with, valuesOf[e.pkg+"."+e.name])
 	}
 	return all
 }

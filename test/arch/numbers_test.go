@@ -24,6 +24,7 @@ var limits = []struct{ document, says, source, sets string }{
 	{"web/README.md", `the first view has at most (\d+) kB`, "web/src/bundle.test.ts", `first: (\d+)_000`},
 	{"web/README.md", `all views (\d+) kB`, "web/src/bundle.test.ts", `views: (\d+)_000`},
 	{"docs/dev/testing.md", `files have at most (\d+) lines`, "test/arch/arch_test.go", `const most = (\d+)`},
+	{"docs/dev/testing.md", `and types at most (\d+) methods`, "test/arch/types_test.go", `const mostMethods = (\d+)`},
 	{"ARCHITECTURE.md", "`main.go` \\((\\d+) lines at most\\)", "test/arch/arch_test.go", `n > (\d+) \{\n\t\tt.Errorf\("cmd/teescope/main.go`},
 	{"docs/dev/testing.md", `waiting tests of .e2e. (\w+)`, "Makefile", `-tags e2e -parallel (\d+)`},
 	{"docs/dev/testing.md", `run after all others, (\w+) at a time`, "Makefile", `-tags e2e -parallel (\d+)`},
