@@ -121,6 +121,25 @@ func TestSentencesAreShort(t *testing.T) {
 	}
 }
 
+// joined matches two paragraphs that were joined: two spaces between sentences, or a bold title that begins a line
+// directly below another one.
+var joined = regexp.MustCompile(`[a-z0-9)\x60][.:]  +\S|[^\n|]\n\*\*[A-Z]`)
+
+// TestParagraphsAreNotJoined finds paragraphs that lost the empty line between them.
+func TestParagraphsAreNotJoined(t *testing.T) {
+	for _, file := range documents(t) {
+		text := fence.ReplaceAllString(read(t, file), "")
+		for _, at := range joined.FindAllStringIndex(text, -1) {
+			t.Errorf("%s: paragraphs are joined: %.60q", file, text[at[0]:])
+		}
+	}
+	for text, want := range map[string]bool{"end.  **Title.** a": true, "end.\n**Title.** a": true, "end.\n\n**Title.** a": false, "| a |\n**B**": false} {
+		if joined.MatchString(text) != want {
+			t.Errorf("%q: found %t, want %t", text, !want, want)
+		}
+	}
+}
+
 // TestFirstDocumentsAreShort limits what a newcomer must read before the first chart.
 func TestFirstDocumentsAreShort(t *testing.T) {
 	for file, limit := range map[string]int{"README.md": 150, "docs/user/getting-started.md": 100} {
