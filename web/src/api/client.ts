@@ -163,8 +163,8 @@ export class Client {
   }
 
   /**
-   * Makes a silence, switches something on or pushes a run file, or without something to add ends that with the ID, or deletes
-   * that dashboard or run. Returns why this failed, or an empty text.
+   * Makes a silence, switches a measurement on, or pushes a run file. Without `added` it ends the silence or measurement with
+   * the ID, or deletes the dashboard or run. Returns why this failed, or an empty text.
    */
   async change(list: "findings/silences" | "control" | `runs${string}` | typeof BOARDS, id: string, added?: object): Promise<string> {
     try {
@@ -175,7 +175,7 @@ export class Client {
     }
   }
 
-  /** Adds something to a list, replaces what has the ID, or without something to add removes that. Returns the answer. */
+  /** Adds an item to a list, or replaces the one with the ID. Without an item it removes the one with the ID. Returns the answer. */
   private async changed(list: string, id: string, added?: object): Promise<unknown> {
     let response;
     try {
@@ -282,7 +282,7 @@ async function unwrap(response: Response): Promise<unknown> {
 }
 
 /**
- * Explains a 503 from before the API. teescope itself gives its reason as text, a proxy in front of it sends a page.
+ * Explains a 503 that does not come from the API. teescope gives its reason as text; a proxy in front of it sends a page.
  */
 function refusedAtTheDoor(response: Response, written: string): ApiError {
   const isText = response.headers.get("Content-Type")?.startsWith("text/plain") === true;

@@ -71,13 +71,13 @@ export interface Finding {
   not_when: string[];
   sources: string[];
   runbook: string;
-  /** How the code is found that causes it. Absent where no code does. */
+  /** How to find the code that causes it. Absent if no code causes it. */
   code: Code | undefined;
   /** What teescope advise says of the manifest of a program in Gramine. */
   settings: string[];
   /** Thresholds of the rule that the configuration has replaced. */
   thresholds: { name: string; value: number; default: number; unit: string }[];
-  /** Covers the finding, which raises no alert. */
+  /** The silence that covers the finding. A silenced finding raises no alert. */
   silence: Silence | undefined;
 }
 
@@ -115,7 +115,7 @@ export interface Problem {
 export interface Limit {
   workload: string;
   instance: string;
-  /** As people read it. */
+  /** The name for display. */
   name: string;
   /** One sentence with figures. */
   because: string;
@@ -146,7 +146,7 @@ export interface Report {
   window_seconds: number;
   workloads: number;
   findings: Finding[];
-  /** Those first that are certain to save the most cores. */
+  /** Sorted by the lower end of the saving in cores, the largest first. */
   causes: Cause[];
   limits: Limit[];
   left_out: number;

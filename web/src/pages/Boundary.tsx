@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which threads of a workload cross the boundary of its enclaves, and which call follows which. The agent on this machine
-// answers about now. It stores no data, because the number of threads has no bound.
+// reports the current state. It is not stored, because the number of threads has no bound.
 import { useRef } from "preact/hooks";
 import type { Threads } from "../api/threads";
 import { useSession } from "../lib/session";
@@ -19,7 +19,7 @@ export function Boundary({ name }: { name: string }) {
   const { value, error } = useRequest((s, signal) => s.client.threads(name, signal), name, String(interval.to), enabled);
   const last = useRef<{ before?: Threads | undefined; now?: Threads | undefined }>({});
   if (value !== last.current.now) last.current = { before: last.current.now, now: value };
-  // After an error the last answer is kept to compare the next one with, but it is not about now.
+  // After an error the last answer is not shown. It is kept, because rates are computed from it and the next one.
   const before = last.current.before;
   const now = error ? undefined : last.current.now;
   const rows = now ? crossingRows(before, now) : [];

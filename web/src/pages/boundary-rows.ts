@@ -60,7 +60,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   move_in: "do it inside the enclave",
 };
 
-/** Says which calls a pair is of, and what may help. Words of a newer agent are shown as they are. */
+/** Describes the calls of a pair, and what may help. Words of a newer agent are shown as they are. */
 export function describePair(p: Pair): { what: string; advice: string } {
   return { what: KINDS[p.kind]?.(p) ?? `${p.kind}: ${p.from}, ${p.to}`, advice: ADVICE[p.advice] ?? p.advice };
 }
