@@ -209,7 +209,7 @@ OMIT ?=
 unit_pkgs = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{$$exec := false}}{{range .TestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "os/exec"}}{{$$exec = true}}{{end}}{{end}}{{if and (not $$ebpf) ($(1))}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v $(patsubst %,-e '%$$',$(OMIT))))
 
 .PHONY: check check-unit check-exec unit fresh
-check: build ## what to run before each commit, in three minutes: build, linters, tests that need no root
+check: build ## run this before each commit, in three minutes: build, linters, tests that need no root
 	$(MAKE) --no-print-directory $(LINT_TOOLS) web/node_modules/.package-lock.json
 	$(MAKE) --no-print-directory -j2 --output-sync=target lint-web check-unit check-exec test-web $(filter-out lint-web,$(LINTERS))
 
