@@ -114,7 +114,7 @@ func All() ([]Dashboard, error) {
 	return all, nil
 }
 
-// AllQueries returns the queries of a panel without that of its errors, with their placeholders.
+// AllQueries returns the queries of a panel with their placeholders, without the query of its errors.
 func (p Panel) AllQueries() []Query {
 	all := slices.Clone(p.Queries)
 	if p.Query != nil {

@@ -39,7 +39,8 @@ type group struct {
 // errNothing reports a text without a list, such as that of a file that is being written. A list without targets is [].
 var errNothing = errors.New("it has no list of targets and labels; write [] for no agents")
 
-// nodes returns at least the number of values of a text: each is behind one of these characters, or is the first.
+// nodes returns an upper bound of the number of values in a text. Each value except the first follows one of these
+// characters.
 func nodes(data []byte) int {
 	n := 1
 	for _, c := range data {

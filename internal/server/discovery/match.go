@@ -18,11 +18,11 @@ import (
 // maxEntries is the maximum number of names in a directory that are compared with a pattern.
 const maxEntries = 10_000
 
-// meta are the characters that mean something else than themselves in a pattern.
+// meta lists the special characters of a pattern.
 const meta = `*?[\`
 
-// match returns the names that match a pattern, as [filepath.Glob] does. A directory that cannot be read is an error, and not an
-// empty one: agents would be lost until it can be read again.
+// match returns the names that match a pattern, as [filepath.Glob] does. A directory that cannot be read is an error.
+// If it counted as empty, its agents would be lost until it can be read again.
 func match(pattern string) ([]string, error) {
 	dir, base := filepath.Split(pattern)
 	dir = filepath.Clean(dir)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// places bounds the requests at the same time, of all clients and of each.
+// places limits the number of concurrent requests, of all clients together and of each client.
 type places struct {
 	all chan struct{}
 
@@ -46,7 +46,7 @@ func (p *places) take(ctx context.Context, client string) (leave func()) {
 			delete(p.of, client)
 		}
 	}
-	for _, c := range []chan struct{}{s.running, p.all} { // first its own, where waiting takes no place of others
+	for _, c := range []chan struct{}{s.running, p.all} { // first the client's own limit: a request that waits there takes no place from other clients
 		select {
 		case c <- struct{}{}:
 			taken = append(taken, c)

@@ -63,8 +63,8 @@ func (c *code) look(ctx context.Context, result engine.Result) {
 	c.found = c.profiles.Functions(ctx, asked, result.At.Add(-c.window), result.At)
 }
 
-// linked adds to findings about the machine of the profiles what they show. A finding that the last look has not found has no functions,
-// because they would be of another time.
+// linked adds functions and links to the findings about the machine of the profiles. A finding that the last analysis
+// did not find gets no functions, because they would be from another time.
 func (c *code) linked(findings []analysis.Finding) []analysis.Finding {
 	for i := range findings {
 		f := &findings[i]

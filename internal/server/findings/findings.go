@@ -217,7 +217,7 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 	result.Problems = append(result.Problems, bounded(all)...)
 	for _, f := range a.unusual.found() {
 		result.Findings = append(result.Findings, f)
-		result.AtOnce[f.ID] = true // a search has its own error rate, and several looks have the same one
+		result.AtOnce[f.ID] = true // the search bounds its own rate of false alarms, so no second analysis has to confirm it
 	}
 	return result, nil
 }
@@ -337,7 +337,7 @@ func (a *Analyst) log(e ledger.Event) {
 		text = "found what slows a workload"
 		attrs = append(attrs, "cause", f.Cause, "gain", render.Worth(f))
 	case ledger.SeverityChanged:
-		text = "a finding has another severity"
+		text = "the severity of a finding has changed"
 		attrs = append(attrs, "was", string(e.Was), "cause", f.Cause)
 	case ledger.Closed:
 		text = "a finding is over"

@@ -48,7 +48,7 @@ func (a *Analyst) addSilence(w http.ResponseWriter, r *http.Request) {
 	if user, ok := requester.Proven(r); ok {
 		one.CreatedBy, one.CreatedByVerified = user, true
 	} else {
-		one.CreatedByVerified = false // the client does not decide that
+		one.CreatedByVerified = false // set by the server only
 	}
 	one, err := a.silences.Add(one, time.Now())
 	if err != nil {

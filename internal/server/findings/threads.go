@@ -108,8 +108,8 @@ func (n *threadNames) look(ctx context.Context, result engine.Result) {
 	n.before = now
 }
 
-// read returns an empty list if the agent does not answer or the workload is gone. It also does if threads are omitted: they
-// may be those that wait most or use CPU time now, and the others with their names would be no number of threads.
+// read returns an empty list if the agent does not answer, if the workload is gone, or if the agent omits threads. The
+// omitted threads may be the ones with the largest figures now, and the number of threads with a name would be wrong.
 func (n *threadNames) read(ctx context.Context, workload string) (l threadList) {
 	body, err := n.list(ctx, workload)
 	if err != nil || json.Unmarshal(body, &l) != nil || max(l.Threads, len(l.List)) > maxReadThreads {

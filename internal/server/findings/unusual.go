@@ -30,15 +30,15 @@ type search struct {
 	found []analysis.Finding
 }
 
-// keep forgets all machines but these.
+// keep removes all machines except these.
 func (u unusual) keep(machines []engine.Machine) {
 	maps.DeleteFunc(u, func(name string, _ search) bool {
 		return !slices.ContainsFunc(machines, func(m engine.Machine) bool { return m.Name == name })
 	})
 }
 
-// look searches a machine again when the time has come, and carries medians of its earlier weeks forward, if there is a
-// place to keep them. A failed query leaves its anomalies as they are.
+// look searches a machine for anomalies at most every unusualEvery. With an appender, it also carries the medians of
+// earlier weeks forward. If a query fails, the anomalies of the previous search stay.
 func (u unusual) look(ctx context.Context, m engine.Machine, keep window.Appender, at time.Time, windows []window.Stat) []query.Problem {
 	if last, searched := u[m.Name]; searched && at.Sub(last.at) >= 0 && at.Sub(last.at) < unusualEvery {
 		return nil

@@ -25,7 +25,7 @@ const (
 
 // AccessLog configures the log of requests.
 type AccessLog struct {
-	Requests string    // LogNone, LogQueries or LogAll
+	Requests string    // logNone, logQueries or logAll
 	To       io.Writer // gets one JSON object for each request
 }
 

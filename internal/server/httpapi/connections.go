@@ -43,7 +43,7 @@ type connections struct {
 	reserved reserve
 }
 
-// client is the state of the connections of one address.
+// client is the state of the connections of one client.
 type client struct {
 	open int
 	rate bucket

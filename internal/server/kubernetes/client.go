@@ -35,7 +35,7 @@ const (
 	maxObject = 12 << 20
 	// pageSize is the number of objects in a page of a list.
 	pageSize = 250
-	// answerWithin is the time for a page, and for the begin of a watch.
+	// answerWithin is the time limit for a page, and for the start of a watch.
 	answerWithin = 30 * time.Second
 )
 
@@ -50,8 +50,8 @@ type Client struct {
 	http      *http.Client
 }
 
-// Connect returns the client of a pod, as [inCluster] does. Credentials that cannot be read are read again until they can or
-// ctx ends, and then it returns nil. Failed is told why. Outside a pod it returns errOutside at once.
+// Connect returns the client of a pod, as [inCluster] does. If the credentials cannot be read, it passes the reason to
+// failed and tries again. It returns nil when ctx ends. Outside a pod it returns errOutside at once.
 func Connect(ctx context.Context, getenv func(string) string, dir string, failed func(error)) (*Client, error) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		client, err := inCluster(getenv, dir)

@@ -78,7 +78,7 @@ const (
 	watchFor   = 5 * time.Minute // a watch, after which the list is read again
 	firstPause = time.Second     // before a failed request is repeated; doubled each time
 	longPause  = 30 * time.Second
-	together   = 200 * time.Millisecond // changes within this time are told together
+	together   = 200 * time.Millisecond // changes within this time are reported together
 )
 
 // Follow reports all objects at the start and after each change, until ctx ends.
@@ -94,7 +94,7 @@ func Follow[T Object](ctx context.Context, f Follower, tell func([]T)) {
 			tell(values(all))
 			err = follow(ctx, f, all, version, tell)
 		}
-		wait := f.first // also after a watch that ended as it should: a server that ends each at once is not hurried
+		wait := f.first // also after a watch that ended normally: a server may end each watch at once
 		if err != nil && ctx.Err() == nil && !gone(err) {
 			f.Failed(err)
 			wait, pause = pause, min(2*pause, f.longest)
@@ -139,7 +139,7 @@ func list[T Object](ctx context.Context, f Follower) (all map[string]T, version 
 			Items []T `json:"items"`
 		}
 		if err := f.Client.page(ctx, f.Path, query, &page); errors.Is(err, inputfile.ErrSize) && size > 1 {
-			size /= 2 // anyone who may make objects decides how large they are
+			size /= 2 // users who create objects choose their size
 			continue
 		} else if err != nil {
 			return nil, "", err
@@ -175,7 +175,7 @@ func (c *Client) page(ctx context.Context, path string, query url.Values, into a
 
 func decode(data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("the answer of the API server is not what was asked for: %w", err)
+		return fmt.Errorf("decoding the answer of the API server: %w", err)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ type change struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// follow applies changes until the API server ends the watch, as it was asked to, or something fails.
+// follow applies changes until the API server ends the watch at the requested time, or until an error.
 func follow[T Object](ctx context.Context, f Follower, all map[string]T, version string, tell func([]T)) error {
 	ctx, cancel := context.WithTimeout(ctx, f.watch+answerWithin)
 	defer cancel()

@@ -216,7 +216,7 @@ func TestHostileAnswers(t *testing.T) {
 	a.answers <- page("", pod("a", "1"), pod("b", "2"), pod("c", "3"))
 	expect(t, failures, "more than 2 objects")
 	a.answers <- func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }
-	expect(t, failures, "not what was asked for")
+	expect(t, failures, "decoding the answer of the API server")
 	a.answers <- page("", pod("a", "1"))
 	a.answers <- stream(nil, event("ADDED", pod("b", "2")), event("ADDED", pod("c", "3")))
 	expect(t, failures, "more than 2 objects")

@@ -43,13 +43,13 @@ type Resources struct {
 	EPC string `json:"sgx.intel.com/epc"`
 }
 
-// Kubernetes bounds the size of an object, but not these numbers. Who may make a pod decides them.
+// Kubernetes bounds the size of an object, but not these numbers. Any user who may create a pod chooses them.
 const (
 	maxContainers = 100 // of a pod, and as many init containers
 	maxPorts      = 100 // of a container
 )
 
-// Containers are the first ones of a pod.
+// Containers are the first maxContainers containers of a pod.
 type Containers []Container
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -59,7 +59,7 @@ func (c *Containers) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Ports are the first ones of a container.
+// Ports are the first maxPorts ports of a container.
 type Ports []Port
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -98,5 +98,5 @@ type Node struct {
 // Head implements [Object].
 func (m Meta) Head() Meta { return m }
 
-// Ended reports whether a pod's containers run no more and never will again.
+// Ended reports whether all containers of a pod have ended for good.
 func (p *Pod) Ended() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

@@ -45,7 +45,7 @@ const (
 // base is the address of the agent, which only the client below uses.
 const base = "http://agent.invalid"
 
-// Agent is the agent.
+// Agent is a client of the agent.
 type Agent struct {
 	client  *http.Client
 	clients http.RoundTripper // for requests that are passed on
@@ -65,7 +65,7 @@ func New(dial func(context.Context) (net.Conn, error)) *Agent {
 	return &Agent{client: &http.Client{Timeout: maxTime, Transport: over(maxConns)}, clients: over(maxClients)}
 }
 
-// answer is an answer of the agent, which has no body if there was nothing to say.
+// answer is an answer of the agent. The body is empty if the agent sent no content.
 type answer struct {
 	body   []byte
 	header http.Header
@@ -111,7 +111,7 @@ func (a *Agent) send(req *http.Request, expected int64) (got answer, err error) 
 	if err != nil {
 		var of *url.Error
 		if errors.As(err, &of) {
-			err = of.Err // without the address, which means nothing to a user
+			err = of.Err // without the address, which is a placeholder
 		}
 		return got, fmt.Errorf("asking the agent: %w", err)
 	}
@@ -263,7 +263,7 @@ func (b *Both) Scraped() http.Handler {
 	})
 }
 
-// Ready is a service that delays the start until the agent is ready, for at most a while.
+// Ready is a service that delays the start until the agent is ready, up to a time limit.
 type Ready struct {
 	agent *Agent
 	most  time.Duration

@@ -28,7 +28,7 @@ func families(text []byte, each func(family)) {
 	}
 }
 
-// leading returns the first lines that are comments, or that are none.
+// leading returns the lines at the start of a text that are comments, or those that are not comments.
 func leading(text []byte, comments bool) []byte {
 	n := 0
 	for line := range bytes.Lines(text) {

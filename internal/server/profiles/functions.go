@@ -19,10 +19,10 @@ type answered struct {
 	code map[codelink.Key]*codelink.Functions
 }
 
-// Functions returns the functions in which workloads spent their CPU time in an interval, or that made the system calls in which
-// they did. It has nothing for a workload with fewer than 20 samples or too many different functions, for other events, and if
-// another query is running. Of a longer interval than an hour, it looks at the end. The same question is answered from memory until
-// there is another profile.
+// Functions returns, for each key, the functions with the most samples of CPU time in an interval. For system calls,
+// these are the functions that called the kernel. A key is absent if its workload has fewer than leastSamples samples
+// or too many different functions, and for other events. The result is nil while another query runs. Only the last hour
+// of the interval is read. The answer is cached until a new profile arrives.
 func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
 	select {
 	case s.queries <- struct{}{}:

@@ -105,7 +105,7 @@ func TestFunctionsOfWorkloads(t *testing.T) {
 }
 
 // All workloads together have the memory of one query. One with too many functions has no shares, because those of a part of its
-// samples would be others. The rest is not affected.
+// samples would differ. The rest is not affected.
 func TestFunctionsShareMemory(t *testing.T) {
 	s := filled(t, 0, nil)
 	stacks := []stack{{"web", []string{"work"}, 30}, {"db", []string{"scan"}, 1000}}

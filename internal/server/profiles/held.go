@@ -18,8 +18,8 @@ const (
 	maxKnown = 4 * maxRead
 )
 
-// Held reports whether a profile of an interval has a sample of a workload, or any sample for an empty name. Of a longer
-// interval than an hour, it looks at the end.
+// Held reports whether a profile of an interval has a sample of a workload, or any sample for an empty name. It reads
+// only the last hour of the interval.
 func (s *Store) Held(workload string, start, end time.Time) bool {
 	entries := s.between(start, end)
 	if workload == "" {

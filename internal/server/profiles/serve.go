@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// usualRange is the time of a query that names none, up to now.
+	// usualRange is the time range of a query without start and end. It ends now.
 	usualRange = time.Hour
 	// maxMerged is the number of profiles in a query: 12 hours.
 	maxMerged = 720
@@ -73,7 +73,7 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 	if workload := r.URL.Query().Get("workload"); workload != "" {
 		if len(entries) > maxRead {
 			jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, fmt.Errorf(
-				"%d profiles are in that time, and with a workload %d may be: ask for a shorter time", len(entries), maxRead))
+				"the time range has %d profiles; the maximum with a workload is %d: use a shorter range", len(entries), maxRead))
 			return
 		}
 		entries = slices.DeleteFunc(entries, func(e entry) bool { return !s.workloads(e)[workload] })
@@ -116,7 +116,7 @@ func interval(q url.Values, prefix string) (start, end time.Time, err error) {
 	return start, end, nil
 }
 
-// query is what a request requests.
+// query selects samples: by time, workload and labels.
 type query struct {
 	start, end time.Time
 	labels     []profile.Label
@@ -146,7 +146,8 @@ func readQuery(q url.Values, prefix string) (a query, err error) {
 // base begins the names of the parameters of the other side of a difference.
 const base = "base."
 
-// readBase reads what a difference is from, and whether one is requested. What it does not name is as in the query.
+// readBase reads the base of a difference, and reports whether a difference is requested. Parameters that it does not
+// name are those of the query.
 func readBase(q url.Values, a query) (b query, asked bool, err error) {
 	for name := range q {
 		asked = asked || strings.HasPrefix(name, base)
@@ -169,7 +170,7 @@ func readBase(q url.Values, a query) (b query, asked bool, err error) {
 	return b, true, nil
 }
 
-// title names what a query requests.
+// title describes a query.
 func (a query) title() string {
 	var parts []string
 	for _, l := range a.labels {
@@ -194,7 +195,7 @@ func (a query) during(s *profile.Sample) bool {
 func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 	entries := s.between(a.start, a.end)
 	if len(entries) > maxMerged {
-		return nil, fmt.Errorf("%d profiles are in that time, and %d may be: ask for a shorter time: %w", len(entries), maxMerged, profile.ErrLimit)
+		return nil, fmt.Errorf("the time range has %d profiles; the maximum is %d: use a shorter range: %w", len(entries), maxMerged, profile.ErrLimit)
 	}
 	var b *profile.Builder
 	skipped := 0
@@ -248,8 +249,8 @@ func matches(p *profile.Profile, s *profile.Sample, labels []profile.Label) bool
 	return true
 }
 
-// serveMerged answers with one profile in the asked format, pprof unless it says another one. With parameters that begin with
-// base. it is a flame graph of the difference from that.
+// serveMerged answers with one profile in the requested format, by default pprof. With parameters that begin with
+// "base." the answer is a flame graph of the difference from the base.
 func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	name := cmp.Or(q.Get("format"), "pprof")
@@ -315,7 +316,7 @@ func send(w http.ResponseWriter, format, extension string, body []byte) {
 	h.Set("Cache-Control", "no-store")
 	switch format {
 	case "html":
-		h.Set("Content-Security-Policy", write.Policy()) // that of the page allows no script of its own
+		h.Set("Content-Security-Policy", write.Policy()) // the page's policy forbids inline scripts
 		h.Set("Content-Type", "text/html; charset=utf-8")
 	default:
 		h.Set("Content-Type", "application/octet-stream")
@@ -333,7 +334,7 @@ func refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, errBusy):
 		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("reading the profiles took too long: ask for a shorter time"))
+		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("reading the profiles took too long: use a shorter range"))
 	default:
 		jsonapi.Refuse(w, http.StatusInternalServerError, jsonapi.Internal, err)
 	}

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// every is the time between two questions for new profiles. The agent makes one a minute.
+	// every is the time between two requests for new profiles. The agent makes one a minute.
 	every = 5 * time.Second
 	// mostAtOnce is how many profiles are fetched without a pause.
 	mostAtOnce = 32
@@ -167,7 +167,8 @@ func (s *Store) fetch(ctx context.Context, after string) (string, error) {
 	return after, nil
 }
 
-// add stores a profile. One that is there already, because this process has started again, is the same file.
+// add stores a profile. After a restart, the agent may return a profile that is stored already. It gets the same file
+// name.
 func (s *Store) add(data []byte) error {
 	p, err := read.Read(bytes.NewReader(data), read.Options{}, profile.DefaultLimits())
 	if err != nil {

@@ -50,7 +50,7 @@ type account struct {
 	series int64
 }
 
-// divide states among how many targets the reserves are divided from now on.
+// divide sets the number of targets that share the reserves.
 func (a *accounts) divide(targets int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

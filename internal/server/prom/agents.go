@@ -14,8 +14,8 @@ type AgentClient struct {
 	File    string // in the format of Prometheus' http_config
 }
 
-// agentJobs returns the scrape jobs of agents and the files of their HTTP clients. A job has one client in Prometheus. That
-// without a pattern is always there.
+// agentJobs returns the scrape jobs of agents and the files of their HTTP clients. In Prometheus each job has one
+// client. The job without a pattern always exists.
 func agentJobs(clients []AgentClient) iter.Seq2[string, string] {
 	return func(yield func(job, file string) bool) {
 		others := ""

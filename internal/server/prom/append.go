@@ -15,9 +15,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// Append stores samples next to scraped ones. It implements analysis.Appender. A sample that is not newer than its
-// series is skipped. A sample ahead of the clock is an error, and nothing is stored: scraped samples would be refused
-// until the clock had caught up. New series are not stored when memory is short, which is an error too. Existing series
+// Append stores samples next to scraped ones. It implements window.Appender. A sample that is not newer than its series
+// is skipped. A sample ahead of the clock is an error, and nothing is stored: scraped samples would be refused until
+// the clock had caught up. New series are not stored when memory is short, which is an error too. Existing series
 // continue.
 func (s *Server) Append(ctx context.Context, samples []query.Sample) error {
 	next, end, reason := s.drainer.enter()

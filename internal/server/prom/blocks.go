@@ -56,7 +56,8 @@ func setDamagedAside(dir string, log *slog.Logger) (int, error) {
 	return n, nil
 }
 
-// passing reports whether an error is not the block's: the process may not open more files or read this one now.
+// passing reports whether an error is temporary and not damage of the block: too many open files, too little memory, or
+// no permission.
 func passing(err error) bool {
 	for _, other := range []error{fs.ErrPermission, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, other) {

@@ -78,7 +78,7 @@ func (e *boundedEngine) bound(from storage.Queryable, expr string, prepare func(
 	return boundedQuery{q}, nil
 }
 
-// boundedQuery returns the reason when a query was cancelled for one.
+// boundedQuery returns the reason for a cancellation instead of the cancellation.
 type boundedQuery struct{ promql.Query }
 
 // Exec implements promql.Query.

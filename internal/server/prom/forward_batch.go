@@ -32,7 +32,7 @@ type forwarded struct {
 	meta  metadata.Metadata
 }
 
-// family is the name of the metric that the target has described.
+// family returns the name of the metric family, as the target describes it.
 func (s *forwarded) family() string {
 	if s.meta.Type != model.MetricTypeHistogram && s.meta.Type != model.MetricTypeSummary {
 		return s.name
@@ -162,7 +162,8 @@ func (a *batchAppender) Append(
 	return storage.SeriesRef(ref), nil
 }
 
-// startsLast takes the start of the counter before it. It reports whether the sample is one.
+// startsLast reports whether the sample is the start time of the counter before it. It then stores the start with that
+// counter.
 func (a *batchAppender) startsLast(name string, ls labels.Labels, v float64) bool {
 	family, is := strings.CutSuffix(name, createdSuffix)
 	if !is || len(a.staged) == 0 {

@@ -94,7 +94,7 @@ func otlpResource(samples []forwarded) []byte {
 	return message(message(nil, 1, resource), 2, scope)
 }
 
-// otlpFamily appends the metrics of a family: one, or several for what OTLP has no type for.
+// otlpFamily appends the metrics of a family. A type that OTLP does not have becomes several metrics.
 func otlpFamily(scope []byte, family string, samples []forwarded) []byte {
 	if samples[0].meta.Type == model.MetricTypeHistogram {
 		if points, ok := otlpHistograms(samples); ok {
@@ -261,7 +261,8 @@ func (h *otlpHist) point() (b []byte, ok bool) {
 	return otlpAttributes(b, 9, h.of.ls, model.BucketLabel), true
 }
 
-// refusedOf returns what reads how many samples a receiver has refused in an answer that it calls good, or nil.
+// refusedOf returns a function that reads the number of refused samples from a successful answer, or nil if the
+// protocol has no such number.
 func refusedOf(protocol string) func([]byte) int {
 	if protocol != protocolOTLP {
 		return nil
@@ -269,8 +270,8 @@ func refusedOf(protocol string) func([]byte) int {
 	return otlpRefused
 }
 
-// otlpRefused reads the number of rejected points in an ExportMetricsServiceResponse, whose text may be cut. A point of a histogram is
-// of several samples, so it is the least number of them.
+// otlpRefused reads the number of rejected points in an ExportMetricsServiceResponse. The text may be truncated. A
+// point of a histogram consists of several samples, so the result is a lower bound of the refused samples.
 func otlpRefused(body []byte) int {
 	const partialSuccess, rejected = 1, 1
 	for len(body) > 0 {

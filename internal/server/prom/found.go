@@ -68,7 +68,7 @@ func withFound(fixed map[string][]*targetgroup.Group, agents []discovery.Target,
 	return all
 }
 
-// known forgets the targets that are no longer scraped, and divides the memory among those that are.
+// known removes the targets that are no longer scraped, and divides the memory among the others.
 func (b *seriesLimiter) known(groups map[string][]*targetgroup.Group) {
 	numbers, n := map[string]bool{}, 0
 	for _, list := range groups {

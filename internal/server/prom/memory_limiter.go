@@ -33,8 +33,8 @@ const (
 	// collectEvery is the minimum time between two forced collections.
 	collectEvery = time.Second
 	// atLimit is the share taken from the kernel at which running queries are ended, and watchEvery the time between two
-	// looks at it. The Go runtime begins to collect without a pause below it. The estimates of package bound hold for one
-	// query. This holds for all, and for what else takes memory meanwhile.
+	// looks at it. The Go runtime begins to collect without a pause below it. The estimates of package bound apply to
+	// one query. This limit applies to all queries together and to everything else that uses memory.
 	atLimit    = 15.0 / 16
 	watchEvery = 20 * time.Millisecond
 )

@@ -74,14 +74,14 @@ func (a *limitedAppender) report(name string, v float64) float64 {
 	return v
 }
 
-// forget remembers to discard the cache of a target.
+// forget marks the cache of a target to be discarded.
 func (b *seriesLimiter) forget(number string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.discard[number] = true
 }
 
-// forgotten returns the targets whose cache must be discarded. Their generation is a new one from now on.
+// forgotten returns the targets whose cache must be discarded, and starts a new generation of each.
 func (b *seriesLimiter) forgotten() map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,7 +102,7 @@ func (b *seriesLimiter) generations(groups map[string][]*targetgroup.Group) map[
 	defer b.mu.Unlock()
 	out := make(map[string][]*targetgroup.Group, len(groups))
 	for job, list := range groups {
-		out[job] = make([]*targetgroup.Group, 0, len(list)) // also without targets: the scraper keeps a job that it is not told
+		out[job] = make([]*targetgroup.Group, 0, len(list)) // also without targets, because the scraper keeps the targets of a job that is missing here
 		for _, g := range list {
 			labels := g.Labels
 			if n := b.caches[string(g.Labels[numberLabel])]; n > 0 {

@@ -107,7 +107,7 @@ func (s *Store) AddSequence(series, values string, start time.Time, interval tim
 	return nil
 }
 
-// AddSeries adds a series with a value for each time. A value that is not a number is none.
+// AddSeries adds a series with a value for each time. Values that are NaN are omitted.
 func (s *Store) AddSeries(ls map[string]string, times []time.Time, values []float64) error {
 	m := s.get(labels.FromMap(ls))
 	for i, v := range values {

@@ -130,7 +130,7 @@ func newOperations(e Endpoint, machine string) (*operationsOf, error) {
 	return o, nil
 }
 
-// operationsOfAll returns what copies the operations of workloads, by the endpoint's number.
+// operationsOfAll returns the copier of each endpoint with a workload, by the endpoint's number.
 func operationsOfAll(o Options) (map[string]*operationsOf, error) {
 	all := map[string]*operationsOf{}
 	here := ""
@@ -198,7 +198,8 @@ func (o *operationsOf) counts(name string) bool {
 	return slices.ContainsFunc(operation.Known(), func(k operation.KnownCounter) bool { return k.Metric == name })
 }
 
-// matches omits the matcher of the name, which is another one for the buckets of a histogram.
+// matches reports whether labels match, except for the name: the names of a histogram's series differ from its
+// selector.
 func matches(all []*labels.Matcher, ls labels.Labels) bool {
 	return !slices.ContainsFunc(all, func(m *labels.Matcher) bool { return m.Name != model.MetricNameLabel && !m.Matches(ls.Get(m.Name)) })
 }
@@ -227,8 +228,8 @@ type copyTo struct {
 	store func(labels.Labels, taken) error
 }
 
-// copyAll stores the copies at the end of a scrape. Where the samples cannot be used, it ends the series that were copied
-// before, so that no rate is one of a part.
+// copyAll stores the copies at the end of a scrape. If the samples cannot be used, it ends the series that were copied
+// before. So no rate covers a part of the operations only.
 func (k *takings) copyAll(to copyTo, down bool) {
 	o := k.of
 	o.mu.Lock()

@@ -51,8 +51,8 @@ type Options struct {
 	// no limit.
 	MemoryLimit int64
 	Targets     []string // agents, host:port; https://host:port for those with TLS
-	// TargetsConfig are the HTTP clients for Targets and for agents that Discovery finds. The first whose pattern matches an
-	// agent is for it.
+	// TargetsConfig are the HTTP clients for Targets and for agents that Discovery finds. The first client whose
+	// pattern matches an agent is used for it.
 	TargetsConfig []AgentClient
 	// Discovery finds more agents while the server runs. It may be nil.
 	Discovery   *discovery.Finder
@@ -93,7 +93,7 @@ type Endpoint struct {
 	Job    string
 	URL    *url.URL
 	Config string // a file with the HTTP client configuration; may be empty
-	// Workload is that whose metrics these are.
+	// Workload is the workload that the metrics are about.
 	Workload Workload
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
-// maxSelectors is the maximum number of match[] parameters. Each is looked up in the index, all results exist at once.
+// maxSelectors is the maximum number of match[] parameters. Each is looked up in the index, and all results are in
+// memory at once.
 const maxSelectors = 100
 
 // boundedRequests refuses requests whose parameters are too large to be parsed.

@@ -55,7 +55,7 @@ const source = "rules "
 type ruler struct {
 	opts RuleOptions
 	log  *slog.Logger
-	// current returns nil when the newest samples are stored. Otherwise the rules see less than there is, and no alert ends.
+	// current returns nil when the newest samples are stored. Otherwise rules may miss samples, and no alert ends.
 	current func() error
 
 	reloading sync.Mutex

@@ -169,7 +169,7 @@ func (a *limitedAppender) Append(
 	return ref, err
 }
 
-// allow is an error if the series is new and the target may have no more.
+// allow returns an error if the series is new and the target has reached its limit.
 func (a *limitedAppender) allow(ls labels.Labels) error {
 	if there, _ := a.known.GetRef(ls, ls.Hash()); there != 0 {
 		return nil

@@ -94,7 +94,7 @@ func (a *startsAppender) startsLast(name string, ls labels.Labels) bool {
 	return its == last
 }
 
-// startAt returns a time in milliseconds, or 0 for what is none.
+// startAt returns a time in milliseconds, or 0 if the value is not a valid time.
 func startAt(seconds float64) int64 {
 	if ms := seconds * 1e3; ms > 0 && ms < math.MaxInt64/2 {
 		return int64(math.Round(ms))

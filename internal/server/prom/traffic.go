@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// bodiesPerInterval is how many bodies of the largest size a connection may carry within an interval. During the warm-up
-// five scrapes are in one interval.
+// bodiesPerInterval is how many bodies of the largest size a connection may carry within an interval, beside one for
+// each regular scrape. During the warm-up five scrapes are in one interval.
 const bodiesPerInterval = 6
 
 // boundedDialer connects to targets.

@@ -66,8 +66,8 @@ const (
 // isID matches the form of an ID.
 var isID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// open reads which runs a directory has. It need not exist: the first run creates it. A file that is left of a change that
-// was cut off is removed. The store can be used even if there is an error: a run that cannot be read is not in the list. A
+// open reads which runs a directory has. It need not exist: the first run creates it. Files of an interrupted change
+// are removed. The store can be used even if there is an error: a run that cannot be read is not in the list. A
 // directory that cannot be read is read again later, and until then each method fails.
 func open(dir string) (*store, error) {
 	s := &store{dir: dir}
@@ -82,7 +82,7 @@ func (s *store) again() error {
 	if err := s.load(); s.unread {
 		return err
 	}
-	return nil // what is wrong with single runs was logged, or is as it would be after a start
+	return nil // errors of single runs do not matter here, as at the start
 }
 
 func (s *store) load() error {
@@ -181,8 +181,8 @@ func (s *store) File(id string) ([]byte, error) {
 	return inputfile.ReadOwn(s.path(id, fileEnding), MaxFile)
 }
 
-// check reads a run file and returns an error if it is invalid. One that was cut off is as good as its recorder could make
-// it.
+// check reads a run file and returns an error if it is invalid. A file without an end is accepted, because its recorder
+// may have been killed.
 func check(data []byte) (*run.Run, error) {
 	r, err := run.ReadWithin(bytes.NewReader(data), within)
 	if err != nil {
@@ -197,7 +197,7 @@ func check(data []byte) (*run.Run, error) {
 	return r, nil
 }
 
-// Add keeps a run file. One that is kept already is returned as it is.
+// Add stores a run file. If the same file is stored already, it returns the existing run.
 func (s *store) Add(data []byte, name, by string, now time.Time) (Summary, error) {
 	sum := sha256.Sum256(data)
 	id := hex.EncodeToString(sum[:8])

@@ -60,7 +60,7 @@ type Options struct {
 	now func() time.Time
 }
 
-// entry is a request on disk. Its file name has all of it but the size.
+// entry is a request on disk. Its file name contains all fields except the size.
 type entry struct {
 	number  uint64
 	samples int
@@ -264,7 +264,7 @@ func (q *Queue) take() (body []byte, ok bool) {
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, inputfile.ErrSize) {
 			q.opts.Log.Warn("a file with samples could not be read; trying again", "err", err)
-			return nil, false // such as too many open files: that passes
+			return nil, false // a temporary error, such as too many open files
 		}
 		q.remove(0, Damaged)
 	}

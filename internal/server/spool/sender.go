@@ -46,7 +46,8 @@ type answer struct {
 	again bool          // the request may succeed later
 	after time.Duration // how long to wait for that at least
 	taken int           // samples, or all
-	// refused is how many samples of a request were refused whose others were taken. It is 0 unless taken is all.
+	// refused is the number of refused samples of a request whose other samples were taken. It is 0 unless taken is
+	// all.
 	refused int
 }
 
@@ -121,8 +122,8 @@ func (s *Sender) post(ctx context.Context, body []byte) answer {
 	return a
 }
 
-// judge says what an answer means. Only what says that these samples are wrong loses them: a wrong password, an address that does
-// not exist yet or a proxy's page can be corrected.
+// judge interprets an answer. Samples are dropped only if the answer says that they are invalid. A wrong password, an
+// address that does not exist yet and the page of a proxy can be corrected, so the request is repeated.
 func judge(resp *http.Response, said []byte) answer {
 	if resp.StatusCode/100 == 2 {
 		return answer{taken: all}

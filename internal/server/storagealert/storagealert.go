@@ -93,7 +93,7 @@ func (r *Reporter) alerts(s prom.StorageState) []notify.Alert {
 		Labels: map[string]string{"alertname": alertName, "severity": "critical", "instance": r.opts.Instance},
 		Annotations: map[string]string{
 			"summary":     fmt.Sprintf("%s: the database cannot be written", r.opts.Instance),
-			"description": fmt.Sprintf("%v. Until then nothing new is measured, no other alert can begin, and none ends.", s.Err),
+			"description": fmt.Sprintf("%v. Until this is fixed, no samples are stored, and no other alert begins or ends.", s.Err),
 			"runbook_url": "docs/runbooks/storage-failing.md",
 		},
 		Since: s.Since, GeneratorURL: "/",

@@ -35,7 +35,7 @@ const (
 type Panel struct {
 	Title string `json:"title"`
 	Expr  string `json:"expr"`           // PromQL
-	Show  string `json:"show"`           // Chart or Table
+	Show  string `json:"show"`           // chart or table
 	Unit  string `json:"unit,omitempty"` // a unit of the page; empty for a plain number
 }
 

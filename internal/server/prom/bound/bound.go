@@ -63,7 +63,7 @@ func Query(stmt *parser.EvalStmt, limits Limits) (Cost, error) {
 	return w.cost, w.err
 }
 
-// place is where an expression is in a query: it is evaluated so many times over a span, below an aggregation or not.
+// place describes how an expression in a query is evaluated: how many times, over which span, and with which rows.
 type place struct {
 	span  time.Duration
 	times float64
@@ -204,8 +204,8 @@ func (w *walker) call(n *parser.Call, at place) made {
 	return all
 }
 
-// ranges reports whether a function reads windows. Prometheus then shares the room of a series that has few points with
-// the next one.
+// ranges reports whether a function reads windows. Prometheus then gives the unused space of a series with few points
+// to the next series.
 func ranges(n *parser.Call) bool {
 	return slices.ContainsFunc(n.Args, func(arg parser.Expr) bool { return arg.Type() == parser.ValueTypeMatrix })
 }
