@@ -29,8 +29,8 @@ func (s Severity) LeastGain() float64 {
 // AtLeast reports whether s is as severe as other, or more.
 func (s Severity) AtLeast(other Severity) bool { return s.LeastGain() >= other.LeastGain() }
 
-// SeverityOf returns the severity of what is sure of a gain. Without a gain, CPU time that is saved is low from 1 % of the
-// cores that the workload uses. Everything else is info.
+// SeverityOf returns the severity of the certain part of a gain. Without a gain, CPU time that is saved is low from 1 %
+// of the cores that the workload uses. Everything else is info.
 func SeverityOf(g *estimate.Gain, s *estimate.Saving, cores float64) Severity {
 	return severityOf(g, s, cores, 1)
 }
@@ -50,7 +50,7 @@ func severityOf(g *estimate.Gain, s *estimate.Saving, cores, part float64) Sever
 	return Info
 }
 
-// Closing is the part of a threshold below which a finding that the threshold has opened ends.
+// Closing is the fraction of its threshold below which an open finding ends.
 const Closing = 0.8
 
 // SeverityWhile is [SeverityOf] for a finding that was open with another severity. It falls only when the gain is clearly

@@ -21,8 +21,8 @@ type Preceding struct {
 	Seconds  float64   `json:"seconds"` // from the event to the beginning or end of the finding
 	What     string    `json:"what"`    // a sentence without its full stop, such as "redis-server was restarted"
 	Workload string    `json:"workload,omitempty"`
-	// Chance is the part of the time before, up to a day, that was within so many seconds and a minute after an event of this
-	// or another kind: at most so often one precedes a finding that has nothing to do with it.
+	// Chance is an upper bound of the share of unrelated findings that such an event precedes. It is the fraction of
+	// the previous day, or of its watched part, that lies within Seconds plus a minute after an event of any kind.
 	Chance float64 `json:"chance"`
 }
 

@@ -74,7 +74,7 @@ func TestChangeWithRestart(t *testing.T) {
 	if off := change.FirstSeen.Sub(moment).Abs(); off > time.Minute {
 		t.Errorf("the change is reported at %v, off by %v", change.FirstSeen, off)
 	}
-	for _, want := range []string{`system calls 2\d{4} -> 6\d{4} calls/s \(x3\.`, `threads that waited 5\d{3} -> 2\d{3} `, "a program of it ended and one was started"} {
+	for _, want := range []string{`system calls 2\d{4} -> 6\d{4} calls/s \(x3\.`, `threads that waited 5\d{3} -> 2\d{3} `, "one of its programs ended and one was started"} {
 		if !regexp.MustCompile(want).MatchString(change.Cause) {
 			t.Errorf("%q is not in %q", want, change.Cause)
 		}

@@ -117,7 +117,7 @@ const (
 	beyondRatio = 1.25
 )
 
-// never reports whether no earlier level was about as far out as this one.
+// never reports whether this level is clearly beyond all earlier levels.
 func (r record) never(level, least float64) bool {
 	y := logs(slices.Concat(r...), least)
 	steps := make([]float64, 0, len(y))
@@ -128,14 +128,15 @@ func (r record) never(level, least float64) bool {
 	return now < slices.Min(y)-margin || now > slices.Max(y)+margin
 }
 
-// unusual reports whether a level was never there, and has at most the chance alpha to be a further one.
+// unusual reports whether a level is beyond all earlier ones, and whether the probability that it belongs to the same
+// history is at most alpha.
 func (r record) unusual(level, least, alpha float64) bool {
 	_, chance := r.distance(level, least)
 	return chance <= alpha && r.never(level, least)
 }
 
-// distance tests whether a level is a further one of the record, and returns how many standard deviations it is away.
-// Neighbouring windows depend on each other, but periods count as independent.
+// distance tests whether a level belongs to the record, and returns its distance in standard deviations. Neighbouring
+// windows depend on each other, but periods count as independent.
 func (r record) distance(level, least float64) (z, p float64) {
 	return stat.Further(logs([]float64{level}, least)[0], logs(slices.Concat(r...), least), len(r))
 }

@@ -70,7 +70,7 @@ func history(q *query.Asker, start, at time.Time, step time.Duration) past {
 	for _, s := range stepped(programStarts) {
 		for _, t := range s.Points {
 			if p := query.TargetOf(s.Labels); len(s.Points) <= rarely && !query.Collective(p.Workload) {
-				k.add(Coincidence{Time: t.Time.Add(-step / 2), Workload: p.Workload, Instance: p.Instance, What: "a program of it ended and one was started"})
+				k.add(Coincidence{Time: t.Time.Add(-step / 2), Workload: p.Workload, Instance: p.Instance, What: "one of its programs ended and one was started"})
 			}
 		}
 	}

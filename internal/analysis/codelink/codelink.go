@@ -2,7 +2,7 @@
 
 // Package codelink names the stacks that show which code a finding is about, and the command that records them.
 //
-// It refuses to take samples and to read profiles.
+// It does not take samples or read profiles.
 package codelink
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Event is what the stacks are taken of that show which code a finding is about: an event of "teescope profile record".
+// Event is the event of "teescope profile record" whose stacks show the code that a finding is about.
 type Event string
 
 // The events. The empty one means that no code is the cause.
@@ -39,7 +39,7 @@ type Code struct {
 	Lines     []string   `json:"lines,omitempty"` // the functions in words
 }
 
-// Key is what code is looked for: that of an event of a workload. An empty workload is the whole machine.
+// Key selects code: the stacks of an event of a workload. An empty workload is the whole machine.
 type Key struct {
 	Event    Event
 	Workload string
@@ -64,7 +64,7 @@ type Function struct {
 // recordFor is how long the command takes samples.
 const recordFor = "30s"
 
-// plain matches what a shell takes as it is.
+// plain matches a word that a shell does not change.
 var plain = regexp.MustCompile(`^[\w.:@/+-]+$`)
 
 // New returns how the code is found, or nil without an event. An empty workload is the whole machine.

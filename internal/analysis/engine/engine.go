@@ -23,7 +23,7 @@ type Options struct {
 	Timeout  time.Duration // of all queries together; 30 s
 	PerQuery time.Duration // of one; 10 s
 	// MaxWorkloads is the maximum number of workloads of a machine, and MaxSamples the maximum number of samples per query;
-	// 1,024 and 50,000. MaxFindings is the maximum number of findings, 2,000. What exceeds them is a [Problem].
+	// 1,024 and 50,000. MaxFindings is the maximum number of findings, 2,000. What exceeds them is a [query.Problem].
 	MaxWorkloads, MaxSamples, MaxFindings int
 	Overrides                             []Override // of thresholds; the last one that applies counts
 	// Open returns the severity of the open finding of a rule at a workload, or nothing. An open finding is judged by 0.8 of
@@ -84,8 +84,8 @@ type Result struct {
 	LimitsLeftOut int     `json:"-"`
 	// Operations has what one operation of a workload costs. An evaluation leaves it empty.
 	Operations []analysis.Operations `json:"-"`
-	// AtOnce has the IDs of the findings that one look proves: an event, or a new workload, which is judged with less
-	// confidence.
+	// AtOnce has the IDs of the findings that need no second analysis: events, and findings about new workloads, which
+	// have less confidence.
 	AtOnce map[string]bool `json:"-"`
 	// Machines are the judged ones, in the order in which they were judged.
 	Machines []Machine `json:"-"`

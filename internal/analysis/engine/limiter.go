@@ -154,7 +154,7 @@ func (q *inquiry) limitOf(s scene, rule Rule, t query.Target, one Limit, found [
 	return one
 }
 
-// state asks the limiter. Where events were sampled, it must say the same at both ends of their 95 % intervals.
+// state asks the limiter. If events were sampled, the answer must be the same at both ends of their 95 % intervals.
 func (s scene) state(l *Limiter, rule Rule, w Workload, found []string) (stated Statement, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -77,8 +77,8 @@ func (m *memo) selectedRate(expr string) (metric string, over time.Duration, ok 
 	return r.metric, r.over, r.ok
 }
 
-// written holds the metrics of the queries of rules, for all analyses. The rules are part of the program, and the window is
-// not filled in, so there are only so many.
+// written holds the metrics of the queries of rules, for all analyses. The rules are part of the program, and the
+// window is not filled in, so the number of entries is bounded.
 var written sync.Map
 
 // metricsIn returns the metrics of a rule's query. The caller must not change them.

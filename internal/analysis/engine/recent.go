@@ -32,8 +32,9 @@ func (o Options) part(share float64) (window time.Duration, ok bool) {
 	return window, window >= leastWindow
 }
 
-// present keeps the drafts whose cause still exists in the newest part of the window. What ended minutes ago is not told as
-// present. A draft about an event stays. If signals have too few samples in the shortest part, a longer one decides.
+// present keeps the drafts whose cause still exists in the newest part of the window. A cause that ended minutes ago is
+// not reported as present. A draft about an event stays. If signals have too few samples in the shortest part, a longer
+// one decides.
 func present(q *inquiry, s scene, drafts []draft, rules []Rule) []draft {
 	open := slices.DeleteFunc(slices.Clone(drafts), func(d draft) bool { return d.event })
 	ended := make(map[string]bool) // by ID
@@ -73,8 +74,8 @@ func ruleOf(d draft, rules []Rule) Rule {
 	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.Name == d.Rule })]
 }
 
-// goesOn reports whether the rule still finds something by the thresholds of an open finding. It is not known if a signal
-// has lost its samples, because the window is too short for them.
+// goesOn reports whether the rule still finds something by the thresholds of an open finding. The result is unknown if
+// a signal has no samples because the window is too short for them.
 func (s scene) goesOn(whole scene, rule Rule, t query.Target) (goesOn, known bool) {
 	before, _ := whole.view(rule, t)
 	w, _ := s.view(rule, t)

@@ -32,7 +32,7 @@ type Rule struct {
 	CompetesFor analysis.Resource
 	// Threads is the figure of single threads that the evidence is about. It is empty if the evidence is not about threads.
 	Threads analysis.ThreadFigure
-	// Code is what shows which code is the cause. It is empty if no code is.
+	// Code is the event whose stacks show the code that is the cause. It is empty if no code is the cause.
 	Code codelink.Event
 	// Thresholds may be replaced for some workloads: see [Override].
 	Thresholds []Threshold

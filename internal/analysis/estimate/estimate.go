@@ -147,7 +147,7 @@ type Span struct {
 	High float64 `json:"high"`
 }
 
-// Times returns a gain with the additional operations per second that it is, for a workload that does so many now.
+// Times returns the gain with its additional operations per second, for a workload that does perSecond operations now.
 func (g *Gain) Times(perSecond float64) *Gain {
 	if g == nil {
 		return nil

@@ -57,7 +57,7 @@ func Changed(q *query.Asker, expr string, from, event, to time.Time, part time.D
 	return c
 }
 
-// leastParts is the number of values without which a median has no interval at 95 %.
+// leastParts is the least number of values for which a median has a 95 % interval.
 const leastParts = 6
 
 // values returns the finite values of the only series of a query.

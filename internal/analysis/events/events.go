@@ -34,7 +34,7 @@ const (
 	mostNew = 50
 )
 
-// past has the events before a moment, and how many there were in the time that is known.
+// past has the events before a moment, and their number in the time for which samples exist.
 type past struct {
 	events  []analysis.Preceding // without seconds and chance
 	count   float64
@@ -96,7 +96,7 @@ func covered(q *query.Asker, who query.Target, at time.Time) time.Duration {
 	return min(day, time.Duration(samples[0].Value)*5*time.Minute)
 }
 
-// replaced says what a change is, by kind and whether it is about a container.
+// replaced describes a change: a restart or a deployment, of a program or of a container.
 func replaced(kind, name, image string, container bool) analysis.Preceding {
 	e := analysis.Preceding{Kind: analysis.Restart, Workload: name, What: name + " was restarted"}
 	switch {
@@ -150,7 +150,7 @@ func (p *past) changed(samples []query.Sample, who query.Target, container bool)
 	}
 }
 
-// moment returns the time of a value in seconds since 1970, or no time if it is none.
+// moment returns the time of a value in seconds since 1970, or the zero time if the value is invalid.
 func moment(seconds float64) time.Time {
 	if math.IsNaN(seconds) || seconds <= 0 || seconds > 1e11 {
 		return time.Time{}

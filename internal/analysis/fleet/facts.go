@@ -15,13 +15,13 @@ import (
 const (
 	// maxNodes is the maximum number of machines that are kept. Others are left out, and a problem says so.
 	maxNodes = 5_000
-	// MaxPods is that of pods, and of series of an answer.
+	// MaxPods is the maximum number of pods, and of series in an answer.
 	MaxPods = 100_000
 	// maxWorkloads is the maximum number of names of workloads that are kept of a pod.
 	maxWorkloads = 8
 	// maxEvictions is the maximum number of pairs that are requested.
 	maxEvictions = 500
-	// maxBytes bounds a plausible figure. What is larger, or negative, is not used, because a machine claims it wrongly.
+	// maxBytes bounds a plausible figure. A larger or negative figure is a wrong claim of a machine, and is not used.
 	maxBytes = 1 << 60
 	pageSize = 4096
 	noTEE    = "none"
@@ -80,7 +80,7 @@ type question struct {
 // byPod are the labels that distinguish the series of workloads.
 const byPod = "by (instance, workload, container, namespace, pod)"
 
-// questions returns the queries. The label instance is the machine, except of what Kubernetes says.
+// questions returns the queries. The label instance is the machine, except in the metrics about Kubernetes.
 func questions(window time.Duration) []question {
 	w := query.Duration(window)
 	ofNode := func(expr string, of func(*node) **float64) question {
@@ -126,7 +126,7 @@ func questions(window time.Duration) []question {
 		rate(`teescope_enclave_transitions_total{kind="eexit"}`, func(p *pod) **float64 { return &p.exits }),
 		rate("teescope_cpu_seconds_total", func(p *pod) **float64 { return &p.cores }),
 		{expr: fmt.Sprintf("topk(%d, sum by (instance, workload, by) (rate(sgx_workload_pages_evicted_by_total[5m]) and sgx_workload_pages_evicted_by_total) > 0)", maxEvictions), take: takeEviction},
-		// Several servers may say the same of a container.
+		// Several servers may export the same container.
 		{expr: "sum by (namespace, pod, node) (max by (namespace, pod, container, node) (teescope_kubernetes_epc_request_bytes))", take: takeRequest},
 		{expr: "max by (node) (teescope_kubernetes_epc_allocatable_bytes)", take: func(f *Facts, l map[string]string, v float64) {
 			if n := f.nodes[l["node"]]; n != nil {

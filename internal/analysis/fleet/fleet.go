@@ -62,9 +62,9 @@ type Node struct {
 	TEEs      []string `json:"tees"`
 	Version   string   `json:"version,omitempty"`
 	Workloads *int     `json:"workloads,omitempty"`
-	// Pods is the number of pods, or of workloads of no pod, that have enclaves.
+	// Pods is the number of pods, and of workloads without a pod, that have enclaves.
 	Pods int `json:"pods"`
-	// Unmeasured is the number of these whose working set was not measured.
+	// Unmeasured is the number of Pods whose working set was not measured.
 	Unmeasured int      `json:"unmeasured"`
 	Size       *float64 `json:"epc_bytes,omitempty"`
 	Used       *float64 `json:"epc_used_bytes,omitempty"`
@@ -95,7 +95,7 @@ type Version struct {
 	Nodes   int    `json:"nodes"`
 }
 
-// A Pod is a pod of Kubernetes with enclaves, or a workload of no pod. It can be moved as a whole.
+// A Pod is a pod of Kubernetes with enclaves, or a workload without a pod. It can be moved as a whole.
 type Pod struct {
 	Name      string   `json:"name"` // NAMESPACE/POD, or the name of the workload
 	Node      string   `json:"node"`
@@ -150,7 +150,7 @@ type Move struct {
 	Bytes float64 `json:"bytes"` // its highest working set
 }
 
-// Answer says whether something is so, as far as it was measured.
+// Answer is the answer to a yes-no question, which may be unknown.
 type Answer string
 
 // The answers.

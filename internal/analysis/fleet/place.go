@@ -255,8 +255,8 @@ func with(demand, set *Range) *Range {
 	return &sum
 }
 
-// find returns the pod of a name. POD@NODE comes before a whole name, and that before one without its namespace: names that a
-// program chooses must not hide a pod.
+// find returns the pod of a name. POD@NODE takes precedence over a full name, and a full name over one without its
+// namespace. So a name that a program chooses cannot hide a pod.
 func (f *Facts) find(name string) (*pod, error) {
 	var by [3][]*pod
 	for _, p := range f.pods {

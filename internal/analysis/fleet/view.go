@@ -48,7 +48,7 @@ func (f *Facts) View(limits Limits, machine string, causes []render.Cause) View 
 	return v
 }
 
-// first returns at most so many elements, and the number of the others.
+// first returns at most the given number of elements, and the number of the others.
 func first[T any](all []T, most int) (kept []T, more int) {
 	kept = all[:min(len(all), most)]
 	if kept == nil {
@@ -162,7 +162,7 @@ func byPressure(a, b Node) int {
 	return cmp.Or(cmp.Compare(peak(b.Pressure), peak(a.Pressure)), cmp.Compare(share(b), share(a)), cmp.Compare(a.Name, b.Name))
 }
 
-// peak returns the highest known value of a range, and less than any for none.
+// peak returns the highest known value of a range. For nil, it returns a value below all others.
 func peak(r *Range) float64 {
 	switch {
 	case r == nil:

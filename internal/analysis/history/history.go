@@ -113,8 +113,8 @@ type lost struct {
 	Until   time.Time `json:"until,omitzero"` // the latest end of a dropped entry
 }
 
-// Open reads the history from a file, which need not exist. With an empty path nothing is stored. Of a damaged file the
-// lines that can be read are kept. The file is then renamed, and a new one written. An error means that nothing could be
+// Open reads the history from a file, which need not exist. With an empty path nothing is stored. The readable lines of
+// a damaged file are kept. The file is then renamed, and a new one is written. An error means that nothing could be
 // read; the store can be used, and is empty.
 func Open(path string, log *slog.Logger) (*Store, error) {
 	s := &Store{path: path, log: log, open: make(map[string]int)}

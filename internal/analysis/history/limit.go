@@ -9,9 +9,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// limit drops entries beyond the bounds, and reports whether it has dropped any. To drop seldom, it drops a sixteenth more
-// than it must. Entries are dropped of the machine that has the most, so that a machine on which much happens takes no
-// place from others. Of a machine, findings of severity info go first, and then the oldest.
+// limit drops entries beyond the bounds, and reports whether it has dropped any. It drops a sixteenth more than
+// necessary, so that it rarely runs. It drops entries of the machine with the most entries, so that one machine cannot
+// displace the entries of others. It drops the findings of severity info first, and then the oldest.
 func (s *Store) limit() bool {
 	if len(s.entries) <= maxEntries && s.file.lines <= maxBytes {
 		return false

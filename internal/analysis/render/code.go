@@ -8,7 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 )
 
-// codeLine is a function that a finding is about, or a way to the code.
+// codeLine is a function that a finding is about, or a link or a command that leads to the code.
 type codeLine struct {
 	title string
 	text  string // an address, a path of the server, or a command; empty for a function

@@ -16,12 +16,13 @@ import (
 const AEXStorm = "aex-storm"
 
 const (
-	// trapsPerSecond is the least rate of exceptions in an enclave. Proposed (rule 4 of the advisor). A start causes 32
-	// in all (Gramine, How to read this output).
+	// trapsPerSecond is the least rate of exceptions in an enclave. Proposed. A start of Gramine causes 32 (Gramine,
+	// How to read this output).
 	trapsPerSecond = 100
-	// tickPerCore is the rate of timer interrupts of one busy thread on a kernel with HZ=250. Documented (the same).
+	// tickPerCore is the rate of timer interrupts of one busy thread on a kernel with HZ=250. Documented (Gramine, How
+	// to read this output).
 	tickPerCore = 250
-	// aexOverTick is how many times the timer's rate makes a finding. Proposed (rule 3 of the advisor).
+	// aexOverTick is how many times the timer's rate makes a finding. Proposed.
 	aexOverTick = 2
 	// aexWorth is the least share of the CPU time, at the lowest cost. Proposed: the 1,000 ticks a second of some
 	// kernels stay below it.
@@ -133,7 +134,7 @@ var aexCauses = map[string]struct{ what, advice string }{
 	},
 	"outside_fault": {
 		"page faults, most of them outside of enclave memory",
-		"keep the buffers outside of the enclave, and touch them before they are used (MAP_POPULATE): EPC is not what is missing",
+		"keep the buffers outside of the enclave, and touch them before they are used (MAP_POPULATE). More EPC does not help",
 	},
 	"page_fault": {
 		"page faults in enclave memory",

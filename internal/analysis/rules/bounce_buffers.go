@@ -79,7 +79,7 @@ func judgeBounceBuffers(w engine.Workload) *engine.Verdict {
 		Evidence: []string{bounceFailuresSignal.With("class", top), bounceBytesSignal.With("class", top), bounceAllSignal.With("class", top)},
 		Advice: []string{
 			"enlarge the buffers: boot with swiotlb=SLOTS, of 2 KiB each",
-			"have less I/O at once: a smaller queue depth of the program, nr_requests and max_sectors_kb of the device",
+			"limit concurrent I/O: lower the queue depth of the program, and nr_requests and max_sectors_kb of the device",
 		},
 	}
 	if size, known := w.Value(bouncePoolSignal); known && size > 0 {

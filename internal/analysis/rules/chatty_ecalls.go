@@ -94,7 +94,7 @@ func judgeChattyECALLs(w engine.Workload) *engine.Verdict {
 			figure(rate), top, figure(ecalls[top]), length, between(low, high)),
 		Evidence: evidence,
 		Advice: []string{
-			"pass several requests with one ECALL: an array of requests instead of one",
+			"pass several requests with one ECALL, as an array",
 			"merge ECALLs that always follow each other, and keep loops that call the enclave inside it",
 			"mark short frequent calls transition_using_threads (switchless): a thread in the enclave then makes them, and keeps a CPU busy",
 		},

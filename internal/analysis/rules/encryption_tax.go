@@ -17,7 +17,7 @@ const EncryptionTax = "encryption-tax"
 const (
 	// encryptedCalls is the least rate of calls that move encrypted data. Proposed.
 	encryptedCalls = 1000
-	// encryptedShare is the least share of the calls that move data. Proposed (rule 31 of the advisor).
+	// encryptedShare is the least share of the calls that move data. Proposed.
 	encryptedShare = 0.20
 	// encryptedWorth is the least share of the CPU time, at the highest cost. Proposed.
 	encryptedWorth = 0.05

@@ -16,7 +16,7 @@ import (
 const EPCThrashing = "epc-thrashing"
 
 const (
-	// thrashPages is the rate of pages loaded back that makes an enclave thrash. Proposed (rule 9 of the advisor): at
+	// thrashPages is the rate of pages loaded back that makes an enclave thrash. Proposed: at
 	// 12,000 to 40,000 cycles each this is about one hundredth of a core.
 	thrashPages = 1000
 	// pagingPages is the same where paging already takes a worthwhile share of the CPU time. Proposed.

@@ -18,7 +18,7 @@ const Exitless = "exitless"
 
 const (
 	// exitlessWorth is the least share of the CPU time that exits must take, at the lowest documented cost, to justify
-	// a core for Exitless. Proposed (rule 1 of the advisor: 10 % of a core).
+	// a core for Exitless. Proposed: 10 % of a core.
 	exitlessWorth = 0.10
 	// exitlessFewBusy is the largest number of busy threads, in cores, for which Exitless is recommended. Gramine
 	// documents it for single-threaded applications (Exitless feature); the second core is proposed.

@@ -86,7 +86,7 @@ func epcUsed(resident, at string) string {
 }
 
 // growthLeast is the threshold that the configuration can replace.
-var growthLeast = engine.Threshold{Name: "growth", Default: leastGrown, Unit: "ratio", Help: "minimum growth in the time looked at, as a share of the limit"}
+var growthLeast = engine.Threshold{Name: "growth", Default: leastGrown, Unit: "ratio", Help: "minimum growth in the observed time, as a share of the limit"}
 
 func growthToLimit() engine.Rule {
 	return engine.Rule{

@@ -211,7 +211,7 @@ func (s spending) atLimit(found []string) engine.Statement {
 		return v
 	}
 	if s.spins(found) {
-		return unknown("threads of it poll or spin, so a busy thread shows no limit", busiestSignal, cpuSignal)
+		return unknown("some of its threads poll or spin, so a busy thread shows no limit", busiestSignal, cpuSignal)
 	}
 	if exits, counted := exitsOf(s.Workload); counted && s.e.enclave() {
 		if low, _ := shares(s.Workload, s.OCALL, exits, s.run); low >= worthNaming {

@@ -18,7 +18,7 @@ const (
 	// futexPerSecond is the least rate of futex calls. Proposed.
 	futexPerSecond = 1000
 	// futexShare is the least share of futex among the system calls. Proposed: about half of the 63 % of the time that
-	// users saw in gramine#910, and rule 35 of the advisor for the time.
+	// users saw in gramine#910.
 	futexShare = 0.30
 	// futexMost is the share of futex among the system calls above which most exits from the enclave are for locks. By
 	// definition.

@@ -30,8 +30,7 @@ const (
 	stolen = 0.10
 	// disksStall is the least share of the time in which all tasks of the container wait for disks. Proposed, as for memory.
 	disksStall = 0.10
-	// epcPaging is the rate of enclave pages loaded back from which the TEE pages as well. Proposed (rule 9 of the
-	// advisor).
+	// epcPaging is the rate of enclave pages loaded back from which the TEE pages as well. Proposed.
 	epcPaging = 1000
 )
 

@@ -15,7 +15,7 @@ import (
 const NUMARemoteEPC = "numa-remote-epc"
 
 const (
-	// remoteShare is the least share of memory on another node. Proposed (rule 26 of the advisor).
+	// remoteShare is the least share of memory on another node. Proposed.
 	remoteShare = 0.10
 )
 

@@ -14,8 +14,7 @@ import (
 // OCALLBound names the rule of this file.
 const OCALLBound = "ocall-bound"
 
-// ocallShare is the least share of the CPU time that crossings take, at the middle of their cost. Proposed (rule 1 of
-// the advisor: 10 % of a core).
+// ocallShare is the least share of the CPU time that crossings take, at the middle of their cost. Proposed.
 const ocallShare = 0.10
 
 // ocallCost can be replaced in the configuration.

@@ -17,7 +17,7 @@ import (
 const PageFaultStorm = "page-fault-storm"
 
 const (
-	// faultsPerSecond is the least rate of page faults. Proposed (rule 14 of the advisor: 100/s after the start).
+	// faultsPerSecond is the least rate of page faults. Proposed.
 	faultsPerSecond = 100
 	// forkFaults is the largest number of faults that a new process makes before it does any work. Proposed; a process
 	// that ends at once made 19.

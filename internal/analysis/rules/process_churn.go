@@ -15,7 +15,7 @@ import (
 const ProcessChurn = "process-churn"
 
 const (
-	// enclaveBirths is the least rate of new enclaves: one a minute. Proposed (rule 19 of the advisor).
+	// enclaveBirths is the least rate of new enclaves: one a minute. Proposed.
 	enclaveBirths = 1.0 / 60
 	// nativeForks is the least rate of new processes outside enclaves. Proposed: shells that build software made 13 to
 	// 16 a second, and a program that only forks 1,400.

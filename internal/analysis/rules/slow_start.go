@@ -14,7 +14,7 @@ import (
 const SlowStart = "slow-start"
 
 const (
-	// slowStartSeconds is the least duration of a slow start. Proposed (rule 12 of the advisor).
+	// slowStartSeconds is the least duration of a slow start. Proposed.
 	slowStartSeconds = 5
 	// oneStart is the largest number of starts in the window at which the time is that of one enclave. Prometheus
 	// extrapolates an increase to the ends of the window.

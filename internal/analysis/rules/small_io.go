@@ -15,8 +15,8 @@ import (
 const SmallIO = "small-io"
 
 const (
-	// smallBytes is the mean size up to which reads and writes are small. Proposed (rule 22 of the advisor): copying 4
-	// KiB takes about a tenth of the time of an OCALL.
+	// smallBytes is the mean size up to which reads and writes are small. Proposed: copying 4 KiB takes about a tenth
+	// of the time of an OCALL.
 	smallBytes = 4096
 	// largeBytes is the size of a read or write that the estimate takes as the best case. Proposed: many standard
 	// libraries and sockets have buffers of this size.
@@ -70,7 +70,7 @@ func smallIO() engine.Rule {
 		NotWhen: []string{
 			"most of the calls are on pipes or Unix sockets, whose bytes are not counted",
 			"each request must be answered before the next one is sent, as in a protocol without pipelining",
-			"the workload has network devices of its own without being a container: those of the machine are then no bound of its bytes",
+			"the workload is not a container, but has its own network devices: the devices of the machine then do not bound its bytes",
 			"some calls use O_DIRECT while others use the page cache",
 		},
 		Sources: []string{

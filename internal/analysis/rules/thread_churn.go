@@ -14,7 +14,7 @@ import (
 const ThreadChurn = "thread-churn"
 
 const (
-	// churnStarts is the least rate of new threads. Proposed (rule 18 of the advisor).
+	// churnStarts is the least rate of new threads. Proposed.
 	churnStarts = 10
 	// churnLife is the longest mean life, in seconds, of a short-lived thread or process. Proposed.
 	churnLife = 60.0

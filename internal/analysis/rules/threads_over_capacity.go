@@ -16,8 +16,7 @@ import (
 const ThreadsOverCapacity = "threads-over-capacity"
 
 const (
-	// TCSNear is the share of thread control structures in use from which the limit is near. Proposed (rule 17 of the
-	// advisor).
+	// TCSNear is the share of thread control structures in use from which the limit is near. Proposed.
 	TCSNear = 0.8
 	// ownShare is the least share of the workload in the machine's busy CPU time, for its threads to wait for each
 	// other. Proposed.

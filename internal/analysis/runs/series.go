@@ -89,7 +89,8 @@ func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run,
 	return runs, q.Problems
 }
 
-// outcome returns the points of an outcome by owner. Nothing says which of several series of one owner is the outcome.
+// outcome returns the points of an outcome by owner. An owner with several series has no outcome, because it is not
+// known which of them is meant.
 func (t *SeriesTable) outcome(q *query.Asker, expr string) map[string][]query.Point {
 	by, several := make(map[string][]query.Point), false
 	for _, s := range t.ask(q, expr) {

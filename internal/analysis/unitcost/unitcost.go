@@ -155,8 +155,8 @@ func (c *computation) sources(o Options) (all []analysis.Operations) {
 	return all
 }
 
-// counts records one application that counts the operations of a workload. Of several, all must be read: a part is not the
-// whole.
+// counts records one application that counts the operations of a workload. If there are several, all of them must be
+// read.
 func (c *computation) counts(one *analysis.Operations, application string, l map[string]string) {
 	c.targets[target(*one)]++
 	if c.targets[target(*one)] == 1 {

@@ -23,9 +23,9 @@ func WeekStat(weeks int) string { return fmt.Sprintf("median_%dw", weeks) }
 //
 //	teescope:window_value{metric="teescope_syscalls", stat="median_3w", window="5m", workload="redis", instance="here"}
 //
-// Each is that of one week less, a week ago. So a database that keeps samples for little more than a week has medians
-// of six weeks. Times are multiples of the window, so that a week later there is a sample at exactly that time. There is
-// at most one series for each week, metric and workload.
+// Each is a copy of the series for one week less, as it was stored a week ago. So a database that keeps samples for
+// little more than a week has medians of six weeks. Times are multiples of the window, so that a week later there is a
+// sample at exactly that time. There is at most one series for each week, metric and workload.
 func CarryWeeks(ctx context.Context, q *query.Asker, to Appender, at time.Time, span time.Duration, metrics []Metric) error {
 	at = at.Truncate(span)
 	next := map[string]string{"median": WeekStat(1)}

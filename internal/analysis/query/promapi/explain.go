@@ -47,7 +47,7 @@ func (t transport) complaint(status int, isJSON bool, body []byte) error {
 	case status/100 == 2:
 		return &explainedError{&notPrometheusError{target, fmt.Sprintf("its answer to a query begins with %.40q", body)}}
 	case status == http.StatusNotFound:
-		return &explainedError{&notPrometheusError{target, "it knows no /api/v1/query"}}
+		return &explainedError{&notPrometheusError{target, "it has no /api/v1/query"}}
 	case status == http.StatusTooManyRequests, status == http.StatusBadGateway, status == http.StatusServiceUnavailable:
 		return &explainedError{fmt.Errorf("%w\nTried %d times. Try again when the server is less busy, or when its start is complete", t.server.ExplainStatus(status, said), tries)}
 	}

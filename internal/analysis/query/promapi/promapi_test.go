@@ -106,7 +106,7 @@ func TestWhatIsNoPrometheus(t *testing.T) {
 		want string
 	}{
 		"a page":          {answer(200, "text/html", "<!doctype html>\n<title>Grafana"), `its answer to a query begins with "<!doctype html>\n<title>Grafana"`},
-		"an agent":        {answer(404, "text/plain", "404 page not found"), "it knows no /api/v1/query"},
+		"an agent":        {answer(404, "text/plain", "404 page not found"), "it has no /api/v1/query"},
 		"another API":     {answer(200, asJSON, `{"hello":"world"}`), "its answer is not in the format of the API"},
 		"a JSON list":     {answer(200, asJSON, `[]`), "its answer is not in the format of the API"},
 		"half an answer":  {answer(200, asJSON, one[:40]), "its answer is not in the format of the API"},
