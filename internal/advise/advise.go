@@ -45,7 +45,7 @@ const (
 	HasSGX2  Input = "--machine with the output of is-sgx-available"
 )
 
-// Facts are all that is known. What is not known is nil or zero.
+// Facts are the inputs of the rules. A fact that is not known is nil or zero.
 type Facts struct {
 	Manifest    *manifest.Manifest
 	Stats       *read.Stats

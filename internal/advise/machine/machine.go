@@ -133,10 +133,10 @@ func Parse(data []byte, name string) (Machine, error) {
 	return m, m.check(name)
 }
 
-// errFact is the error of a fact whose value cannot be.
+// errFact is the error of a fact with an impossible value.
 var errFact = errors.New("its value cannot be used")
 
-// check returns an error if a fact that is a number is none.
+// check returns an error if a fact that must be a number is not one.
 func (m *Machine) check(name string) error {
 	for _, fact := range []string{"epc_bytes", "memory_bytes", "swap_bytes", "frequency_max_khz"} {
 		if f, known := m.Facts[fact]; known {

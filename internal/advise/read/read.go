@@ -3,7 +3,7 @@
 // Package read reads what Gramine and the tools around it print: SGX stats, log lines that name a cause, is-sgx-available,
 // strace -c, perf stat, and the hotspots of VTune. It also reads tables of throughput, and the configuration of other runtimes.
 //
-// It reads bytes that the caller has bounded. It opens no file, and judges nothing.
+// It reads bytes that the caller has bounded. It does not open files, and it does not judge what it reads.
 package read
 
 import (
@@ -23,7 +23,7 @@ const (
 	maxRow = 1 << 20
 )
 
-// errNothing is the error of a file in which a reader knows no line.
+// errNothing is the error of a file in which a reader recognises no line.
 var errNothing = errors.New("the content is not recognized")
 
 // lines returns the lines with their numbers, from 1 on. Long lines are cut.

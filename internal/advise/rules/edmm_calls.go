@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// edmmShare is the least share of OCALLs that add or remove enclave pages. Proposed (rule 13 of the advisor).
+// edmmShare is the least share of OCALLs that add or remove enclave pages. Proposed.
 const edmmShare = 0.10
 
 func edmmCalls() advise.Rule {

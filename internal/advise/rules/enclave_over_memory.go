@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// memoryWarn is the share of RAM and swap that an enclave may have. Proposed (rule 10 of the advisor); at the whole,
+// memoryWarn is the share of RAM and swap that an enclave may have. Proposed; at the whole,
 // the kernel kills the program, which is documented (manifest syntax, Enclave size).
 const memoryWarn = 0.80
 

@@ -12,7 +12,7 @@ import (
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// encryptedShare is the least share of the time in Gramine's own encryption. Proposed (rule 31 of the advisor).
+// encryptedShare is the least share of the time in Gramine's own encryption. Proposed.
 const encryptedShare = 0.20
 
 // ofGramine reports whether a function belongs to the encryption that Gramine links into its own libraries.

@@ -19,7 +19,7 @@ const (
 	startExits = 200
 	// startSignals is the number of synchronous signals of a start. Documented: 32 CPUIDs of Glibc in the same example.
 	startSignals = 32
-	// timeShare is the least share of calls for the time. Proposed (rule 6 of the advisor).
+	// timeShare is the least share of calls for the time. Proposed.
 	timeShare = 0.05
 )
 

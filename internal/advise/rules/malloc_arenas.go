@@ -12,7 +12,7 @@ import (
 const (
 	// arena is the memory that Glibc reserves for the allocations of a thread, in bytes. Documented (Glibc malloc tuning).
 	arena = 64 << 20
-	// arenaShare is the share of the enclave above which arenas do not fit "comfortably". Proposed (rule 16).
+	// arenaShare is the share of the enclave above which arenas do not fit "comfortably". Proposed.
 	arenaShare = 0.50
 	// gramineThreads are threads of Gramine itself, which allocate nothing with Glibc: IPC, Async and a TLS handshake.
 	// Documented (manifest syntax, Number of threads).

@@ -7,8 +7,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// largeManifest is the size above which parsing a manifest is worth a remark, in bytes. Proposed (rule 32 of the advisor);
-// the guide says "several MBs".
+// largeManifest is the size above which parsing a manifest is worth a remark, in bytes. Proposed; Gramine's guide says
+// "several MBs".
 const largeManifest = 1 << 20
 
 func manifestSize() advise.Rule {

@@ -11,7 +11,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// parallel are names of libraries that decide on their number of threads by an environment variable, up to their version.
+// parallel maps the names of libraries, without versions, to the environment variable that sets their number of
+// threads.
 func parallel() map[string]string {
 	return map[string]string{"libgomp.so": "OMP_NUM_THREADS", "libomp.so": "OMP_NUM_THREADS", "libiomp5.so": "OMP_NUM_THREADS", "libmkl_rt.so": "MKL_NUM_THREADS"}
 }

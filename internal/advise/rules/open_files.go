@@ -14,7 +14,7 @@ const (
 	sectionFiles = "Limit on open file descriptors"
 	// leastFiles is the default of sys.fds.limit. Documented (manifest syntax).
 	leastFiles = 900
-	// filesShare is the share of descriptors in use from which the limit is near. Proposed (rule 37 of the advisor).
+	// filesShare is the share of descriptors in use from which the limit is near. Proposed.
 	filesShare = 0.8
 )
 

@@ -10,7 +10,7 @@ import (
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// yieldShare is the least share of sched_yield. Proposed (rule 34 of the advisor).
+// yieldShare is the least share of sched_yield. Proposed.
 const yieldShare = 0.20
 
 func schedYield() advise.Rule {

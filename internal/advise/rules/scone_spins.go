@@ -12,7 +12,7 @@ import (
 const (
 	// sspins is SCONE's default. Documented: the output with SCONE_VERSION=1.
 	sspins = 100
-	// manySpins is how often the default is a lot. Proposed.
+	// manySpins is the multiple of the default from which a setting is reported. Proposed.
 	manySpins = 100
 )
 

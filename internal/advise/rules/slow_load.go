@@ -11,7 +11,7 @@ import (
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// longLoad is the least time that loading an enclave takes. Proposed (rule 12).
+// longLoad is the least time that loading an enclave takes. Proposed.
 const longLoad = 5 * time.Second
 
 func slowLoad() advise.Rule {

@@ -38,7 +38,7 @@ func throughputSplit() advise.Rule {
 	}
 }
 
-// maxRanges bounds the ranges of threads that a sentence names. Where noise decides, there may be one for each row.
+// maxRanges bounds the ranges of threads that a sentence names. If noise dominates, each row may be a range.
 const maxRanges = 6
 
 // adder names what adds more to an operation: the library OS, SGX, or neither.
