@@ -13,7 +13,8 @@ type Analysis struct {
 	Enabled  bool
 	Interval time.Duration // between two analyses
 	Window   time.Duration // the period that each analysis covers
-	// Thresholds replace those of rules, in the form that [Input.Check] accepts. The last one that applies counts.
+	// Thresholds replace those of rules, in the form that [Input].CheckThreshold accepts. The last one that applies
+	// counts.
 	Thresholds []string
 }
 

@@ -61,7 +61,8 @@ func remoteWriteKeys() []*key {
 	}
 }
 
-// withoutPage reports what a process that only sends cannot do, and a protocol that only such a process has.
+// withoutPage reports keys that a process with remote-write.only cannot have, and a protocol that only such a process
+// can have.
 func (l *loader) withoutPage() {
 	r := l.cfg.RemoteWrite
 	if !r.Only {

@@ -67,7 +67,8 @@ func targetsConfigFileKey() *key {
 	}
 }
 
-// cutPattern divides [PATTERN=]FILE. A slash is in no host:port, so what has one before "=" is the name of a file.
+// cutPattern divides [PATTERN=]FILE. A host:port contains no slash, so a text with a slash before "=" is the name of a
+// file.
 func cutPattern(s string) (pattern, file string) {
 	if before, after, found := strings.Cut(s, "="); found && !strings.Contains(before, "/") {
 		return before, after

@@ -44,7 +44,7 @@ func ParseCPUs(list string) ([]int, error) {
 	return cpus, nil
 }
 
-// NodeOfCPUs returns the NUMA node of each CPU. It is empty where the kernel knows no nodes. The root must be /sys.
+// NodeOfCPUs returns the NUMA node of each CPU. It is empty if the kernel has no NUMA nodes. The root must be /sys.
 func (r Root) NodeOfCPUs() map[int]int {
 	const most = 1024 // nodes, as CONFIG_NODES_SHIFT allows
 	nodes := map[int]int{}

@@ -15,9 +15,10 @@ import (
 const maxLinks, maxSteps = 40, 256
 
 // Locate returns a descriptor of the file that a path means to the process: in its own root directory, which may be that of a
-// container. Links do not lead out of it. The descriptor cannot be read, and nothing is opened: opening a device may do something
-// to it. The caller closes it. A ".." in the path itself is resolved in its text. With a user, each directory on the way must be
-// one that the user may search, by its owner and by the rights of all: those of groups do not count.
+// container. Links do not lead out of it. The descriptor cannot be read, and nothing is opened, because opening a
+// device can have side effects. The caller closes it. A ".." in the path itself is resolved in its text. With a user,
+// each directory on the way must be one that the user may search, by its owner and by the rights of all: those of
+// groups do not count.
 //
 // openat2 does the same, but a sandbox cannot allow only some of its flags (package privilege).
 func (p Process) Locate(name string, user User) (fd int, err error) {

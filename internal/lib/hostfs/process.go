@@ -132,8 +132,8 @@ func (p Process) Args(most int) ([]string, error) {
 }
 
 // Environment returns those variables that the program was started with and whose names are wanted, as getenv(3) finds
-// them: the first of each name counts. It returns ErrTooLong if the environment has more than 256 KiB, because a missing
-// variable may then be in the rest, and ErrOverwritten if the program has written something else over it.
+// them: the first of each name counts. It returns errTooLong if the environment has more than 256 KiB, because a
+// missing variable may then be in the rest, and errOverwritten if the program has overwritten it.
 func (p Process) Environment(wanted map[string]bool) (map[string]string, error) {
 	data, err := p.ReadWhole(maxEnv, "environ")
 	if err != nil {

@@ -47,7 +47,7 @@ func (r Root) Read(most int, elem ...string) ([]byte, error) {
 	return read(unix.AT_FDCWD, r.Path(elem...), most, 0)
 }
 
-// ReadWhole returns a file, or ErrTooLong when it is longer than most bytes.
+// ReadWhole returns a file, or errTooLong when it is longer than most bytes.
 func (r Root) ReadWhole(most int, elem ...string) ([]byte, error) {
 	path := r.Path(elem...)
 	data, err := read(unix.AT_FDCWD, path, most+1, 0)

@@ -28,9 +28,9 @@ const (
 	Internal  = "internal"
 )
 
-// Read reads a JSON body into a value. What names the value in errors, such as "silence". If the body is not one, it
-// answers the request and returns false. A member that the value does not have is an error, because it is probably
-// misspelled. The header must say that the body is JSON: another site cannot make a browser send that.
+// Read reads a JSON body into a value. The parameter what names the value in errors, such as "silence". If the body is
+// invalid, Read answers the request and returns false. A member that the value does not have is an error, because it is
+// probably misspelled. The header must say that the body is JSON: another site cannot make a browser send that.
 func Read(w http.ResponseWriter, r *http.Request, what string, into any) bool {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		Refuse(w, http.StatusUnsupportedMediaType, BadData, errors.New("the body must be JSON, with the header Content-Type: application/json"))

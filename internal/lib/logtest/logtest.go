@@ -2,7 +2,7 @@
 
 // Package logtest keeps what a program writes in a test, such as its log, while other goroutines write more.
 //
-// It does not judge what is written.
+// It does not check what is written.
 package logtest
 
 import (

@@ -49,7 +49,7 @@ type Server struct {
 const socketPrefix = "unix:"
 
 // New returns a server for HOST:PORT, unix:PATH or a URL. The URL may have a user, and a path that a proxy puts before
-// the server's. Flag is the flag that names the address, and within bounds each request.
+// the server's. Flag is the flag that names the address, and within is the time limit of each request.
 func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 	if path, local := strings.CutPrefix(target, socketPrefix); local {
 		return socket(flag, path, a, within)

@@ -18,8 +18,9 @@ import (
 // ErrFull is the error for a state that is larger than its file may be.
 var ErrFull = errors.New("too much to be stored")
 
-// File is a file with a state. A file that cannot be parsed is renamed. A file that cannot be read stays, because that may
-// pass: a disk fails, or no more files can be opened. It is read again later. A File is not safe for concurrent use.
+// File is a file with a state. A file that cannot be parsed is renamed. A file that cannot be read stays, because the
+// error may be temporary: the disk fails, or too many files are open. It is read again later. A File is not safe for
+// concurrent use.
 type File[T any] struct {
 	Path  string                  // empty if nothing is stored
 	Most  int64                   // the largest file that is read, in bytes

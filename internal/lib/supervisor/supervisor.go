@@ -36,7 +36,7 @@ type Options struct {
 	Started func() error
 	// Capabilities returns the capabilities that parts get besides those of the user, as numbers.
 	Capabilities func() []uintptr
-	// Stop is the maximum time of an end. Then the parts are killed.
+	// Stop is the time that a part has to end after SIGTERM. Then it is killed.
 	Stop time.Duration
 	Log  *slog.Logger
 }

@@ -34,7 +34,7 @@ type GoTable struct {
 	address        int    // bytes of an address in the table
 }
 
-// errNoGoTable is the error of a table that is none.
+// errNoGoTable reports that the data is not a table of functions.
 var errNoGoTable = errors.New("no table of functions of Go 1.16 or later")
 
 // OpenGoTable reads the header of a table.

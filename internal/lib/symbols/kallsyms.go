@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// longestFunction is how far an address may be behind the beginning of a function of the kernel, whose end is not known if it
-// is the last of a module.
+// longestFunction is the assumed maximum size of a function of the kernel, in bytes. The end of the last function of a
+// module is not known.
 const longestFunction = 256 << 10
 
 // KernelSymbol is a function of the kernel.

@@ -17,8 +17,8 @@ const Longest = 4096
 // longestName is the number of bytes of a demangled name, as a power of two.
 const longestName = 12
 
-// Readable makes the name of a function of C++ or Rust readable: without parameters, which make tables unreadable. A name that
-// is none, such as those of C and Go, stays.
+// Readable makes the name of a function of C++ or Rust readable: without parameters, which make tables unreadable.
+// Other names, such as those of C and Go, stay unchanged.
 func Readable(name string) (text string) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") && !strings.HasPrefix(name, "__Z") {
 		return name

@@ -17,8 +17,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/service"
 )
 
-// Environment variables of sd_notify(3) and sd_watchdog_enabled(3). WATCHDOG_PID is not read: in teescope up the process
-// that stores is another one than the main process, and the unit lets all of them notify.
+// Environment variables of sd_notify(3) and sd_watchdog_enabled(3). WATCHDOG_PID is not read: in teescope up the
+// process that stores is not the main process, and the unit allows all of them to notify.
 const (
 	socketVariable   = "NOTIFY_SOCKET"
 	watchdogVariable = "WATCHDOG_USEC"
@@ -108,6 +108,6 @@ func (n *Notifier) Shutdown(context.Context) error {
 func (n *Notifier) send(state string) {
 	_ = n.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	if _, err := n.conn.Write([]byte(state)); err != nil {
-		n.opts.Log.Warn("the service manager was not told", "state", state, "reason", err)
+		n.opts.Log.Warn("the service manager could not be notified", "state", state, "reason", err)
 	}
 }

@@ -32,7 +32,7 @@ import (
 // Limits.
 const (
 	// deadline is the time that a read may take. A usual one takes 50 us. A scrape may wait this long for each process
-	// that begins to hang, of which there are at most MaxStuck.
+	// that begins to hang, of which there are at most maxStuck.
 	deadline = 200 * time.Millisecond
 	// starvedDeadlines is the maximum number of deadlines for a read whose thread waits for a processor or runs. Such a
 	// read does not hang: the machine is overloaded.
@@ -206,7 +206,8 @@ func await[T any](done <-chan outcome[T], timer <-chan time.Time) (outcome[T], b
 	}
 }
 
-// starved reports whether a read needs a processor, and does not sleep. Its thread may not have begun yet.
+// starved reports whether the thread of a read waits for a processor or runs, and does not sleep. Its thread may not
+// have begun yet.
 func (p *Pool) starved(w *worker) bool {
 	thread := int(w.thread.Load())
 	if thread == 0 {
