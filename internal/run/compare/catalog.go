@@ -135,7 +135,7 @@ type Metric struct {
 	Area   Area
 	Unit   string // with what it is divided by
 	Series string // the series that it is from; empty for outcomes and ratios
-	How    string // how its figures were had, such as by a counter of the processor; empty if docs/user/metrics.md says all
+	How    string // how its figures were obtained, such as by a counter of the processor; empty if docs/user/metrics.md says all
 	Better string // "higher", "lower", or unknown
 	// Time reports that the speed of the machine is in the value itself: an outcome, a time or a rate.
 	Time  bool

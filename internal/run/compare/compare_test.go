@@ -133,10 +133,10 @@ func TestHowCountersWereHad(t *testing.T) {
 			"instructions_per_op": "production enclaves", "instructions_per_cycle": "production enclaves", "enclave_transitions_per_op{eexit}": "vdso_breakpoint",
 		} {
 			if got := row(t, table, id).Metric.How; !strings.Contains(got, want) || strings.Contains(got, "emulated") != emulated {
-				t.Errorf("%s was had by %q", id, got)
+				t.Errorf("%s was obtained by %q", id, got)
 			}
 		}
-		if all := strings.Join(table.Notes, "\n"); strings.Count(all, "how ") != 2 || !strings.Contains(all, "how cycles_per_op, instructions_per_cycle, instructions_per_op were had: counter") {
+		if all := strings.Join(table.Notes, "\n"); strings.Count(all, "how ") != 2 || !strings.Contains(all, "how cycles_per_op, instructions_per_cycle, instructions_per_op were obtained: counter") {
 			t.Errorf("notes are %s", all)
 		}
 	}

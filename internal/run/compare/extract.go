@@ -41,7 +41,7 @@ type Record struct {
 	Notes      []string                 // problems of the recording
 	Startups   []Startup                // of the repetitions that have one
 	named      bool                     // whether the user named Workloads
-	origin     origin                   // how figures were had
+	origin     origin                   // how figures were obtained
 	parts      map[string]int           // their number, by the name of the metric
 }
 

@@ -130,7 +130,8 @@ func uniqueName(records []*Record, r *Record) string {
 	return name
 }
 
-// recorded returns the time from the begin of the first recording to the end of the last one. It is zero if one is not known.
+// recorded returns the time from the start of the first recording to the end of the last one. It is zero if one is not
+// known.
 func (g *Group) recorded() (from, to time.Time) {
 	for i, r := range g.Records {
 		if r.Started.IsZero() || r.ended.IsZero() { // an import has no times

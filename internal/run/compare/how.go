@@ -24,7 +24,7 @@ const (
 // enclaves says which enclaves a workload has had.
 type enclaves struct{ production, debug, other bool }
 
-// origin is what a run says about how its figures were had.
+// origin is what a run says about how its figures were obtained.
 type origin struct {
 	emulated bool                 // in the virtual SGX machine
 	observed bool                 // the driver for enclaves is observed, so a workload without an enclave has none
@@ -65,7 +65,7 @@ func (o origin) of(workload string) *enclaves {
 	return o.enclaves[workload]
 }
 
-// how says how the figures of a series were had, where there are several ways.
+// how says how the figures of a series were obtained, if there are several ways.
 func (o origin) how(s *run.Series) string {
 	var said string
 	switch source := s.Labels["source"]; {
@@ -109,7 +109,7 @@ func howOutcome(o run.Outcome) string {
 	return ""
 }
 
-// how says how the figures of a metric were had: of all its series that were seen.
+// how says how the figures of a metric were obtained: of all its series that were seen.
 func (x *Record) how(s *run.Series) string {
 	return joinHow(x.Metrics[shortName(s.Name)].How, x.origin.how(s))
 }
@@ -125,7 +125,7 @@ func joinHow(before, more string) string {
 	return before + "; " + more
 }
 
-// howOf says how a metric was had in each group: once if all groups have it in the same way.
+// howOf says how a metric was obtained in each group: once if all groups have it in the same way.
 func howOf(all []sample, id string) string {
 	var ways, names []string
 	for _, s := range all {

@@ -48,7 +48,7 @@ func TestHowInstructionsWereCounted(t *testing.T) {
 		x := record(t, "a", instructionsOf(c.conditions, c.more...))
 		for _, name := range []string{"instructions", "cycles"} {
 			if got := x.Metrics[name].How; got != c.want {
-				t.Errorf("%s: %s were had by %q, want %q", c.what, name, got, c.want)
+				t.Errorf("%s: %s were obtained by %q, want %q", c.what, name, got, c.want)
 			}
 		}
 	}
@@ -62,10 +62,10 @@ func TestHowDiffersBetweenGroups(t *testing.T) {
 	const want = "stock: counter of the processor, of a program without an enclave; inside: counter of the processor, outside of the enclave: it does not count inside production enclaves"
 	for _, id := range []string{"instructions_per_op", "instructions_per_cycle"} {
 		if got := row(t, table, id).Metric.How; got != want {
-			t.Errorf("%s was had by %q, want %q", id, got, want)
+			t.Errorf("%s was obtained by %q, want %q", id, got, want)
 		}
 	}
-	if all := strings.Join(table.Notes, "\n"); !strings.Contains(all, "how cycles_per_op, instructions_per_cycle, instructions_per_op were had: "+want) {
+	if all := strings.Join(table.Notes, "\n"); !strings.Contains(all, "how cycles_per_op, instructions_per_cycle, instructions_per_op were obtained: "+want) {
 		t.Errorf("notes are %s", all)
 	}
 }

@@ -19,10 +19,10 @@ type loadedPoint struct {
 	each  []mix // of the repetitions
 }
 
-// NoteLoads says for each group of a sweep whether its mix of system calls differs between points, in the order of sets. A cost of
-// an operation that holds for one point then does not hold for another. phase is as in [Options].
+// NoteLoads says for each group of a sweep whether its mix of system calls differs between points, in the order of sets. The cost of
+// an operation at one point then does not apply to another. phase is as in [Options].
 //
-// The mean mixes of two points differ if at least leastDrift of the calls are others, and overNoise times as many as between any two
+// The mean mixes of two points differ if at least leastDrift of the calls differ, and overNoise times as many as between any two
 // repetitions of one point, or overNoiseOfFew times with two repetitions. Means differ by less than single repetitions by chance.
 func NoteLoads(sets []Set, phase string) []string {
 	var names []string
@@ -98,6 +98,6 @@ func loadNote(group string, points []loadedPoint) string {
 	if len(shares) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the mix of system calls of %s depends on the point: in %d of %d others, and most with %s, where %.2g %% of the calls are others than with %s, such as %s from %.2g to %.2g %%. Costs of an operation hold for their own point only",
+	return fmt.Sprintf("the mix of system calls of %s depends on the point: it differs in %d of %d other points, and most with %s, where %.2g %% of the calls differ from those with %s, such as %s from %.2g to %.2g %%. The cost of an operation applies to its own point only",
 		group, len(shares), len(points)-1, where.title, 100*largest.share, points[0].title, largest.most, 100*largest.before, 100*largest.after)
 }

@@ -29,11 +29,11 @@ func swept(random *rand.Rand, n int, noise float64, shares ...float64) []Set {
 	return sets
 }
 
-// At 32 clients, a fifth of the calls are others than at 8. At 16 it is too little to be named.
+// At 32 clients, a fifth of the calls differ from those at 8. At 16 it is too little to be named.
 func TestMixOverTheLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	notes := NoteLoads(swept(random, 3, 0, 0.5, 0.48, 0.3), "")
-	want := "the mix of system calls of native depends on the point: in 1 of 2 others, and most with clients=32, where 20 % of the calls are others than with clients=8, such as epoll_wait from 50 to 30 %."
+	want := "the mix of system calls of native depends on the point: it differs in 1 of 2 other points, and most with clients=32, where 20 % of the calls differ from those with clients=8, such as epoll_wait from 50 to 30 %."
 	if len(notes) != 1 || !strings.HasPrefix(notes[0], want) {
 		t.Errorf("%q, want %q", notes, want)
 	}

@@ -19,7 +19,7 @@ const (
 	leastMixSamples = 9
 	// leastMixCalls is the number of calls in each half. With fewer, chance moves the shares.
 	leastMixCalls = 1000
-	// leastDrift is the share of calls that must be others in the second half. It is proposed.
+	// leastDrift is the least share of the calls of the second half that differ from those of the first. Proposed.
 	leastDrift = 0.05
 	// overNoise is how many times as much that must be as between the two quarters of a half, which differ by chance. If a
 	// share grows evenly, it is twice as much, so fewer repetitions than severalDrifts can show steps only.
@@ -54,8 +54,8 @@ func mixOf(chosen []candidate, from, to int) mix {
 	return m
 }
 
-// distance returns the share of calls that are others in b than in a, from 0 to 1, and the name whose share differs most. It
-// is the total variation distance of the two distributions.
+// distance returns the share of calls that differ between a and b, from 0 to 1, and the name whose share differs most.
+// It is the total variation distance of the two distributions.
 func distance(a, b mix) (share float64, most string) {
 	x, y, largest := a.sum(), b.sum(), 0.0
 	names := maps.Clone(a)
@@ -103,8 +103,8 @@ func driftOf(chosen []candidate, from, to int) (d drift, ok bool) {
 	return d, true
 }
 
-// noteDrift notes that figures depend on the length of the run, if most repetitions say so: the system calls of their second
-// half are others than those of the first one.
+// noteDrift notes that figures depend on the length of the run, if in most repetitions the system calls of the second
+// half differ from those of the first one.
 func (x *Record) noteDrift(phase string, all []drift) {
 	var drifting []drift
 	var shares []float64
@@ -125,6 +125,6 @@ func (x *Record) noteDrift(phase string, all []drift) {
 		what = "the steady state"
 	}
 	d := drifting[0]
-	x.Notes = append(x.Notes, fmt.Sprintf("the mix of system calls changes during %s, so figures depend on its length: in %d of %d repetitions %.2g %% of the calls of the second half are others, such as %s from %.2g to %.2g %%",
+	x.Notes = append(x.Notes, fmt.Sprintf("the mix of system calls changes during %s, so figures depend on its length: in %d of %d repetitions %.2g %% of the calls of the second half differ from those of the first, such as %s from %.2g to %.2g %%",
 		what, len(drifting), len(all), 100*stat.Median(shares), d.most, 100*d.before, 100*d.after))
 }

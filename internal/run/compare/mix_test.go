@@ -62,7 +62,7 @@ func TestMixOverTheLength(t *testing.T) {
 				return 600, 400
 			}
 			return 400, 600
-		}, "during the run, so figures depend on its length: in 3 of 3 repetitions 20 % of the calls of the second half are others, such as read from 60 to 40 %"},
+		}, "during the run, so figures depend on its length: in 3 of 3 repetitions 20 % of the calls of the second half differ from those of the first, such as read from 60 to 40 %"},
 		{"a start of another kind, which is separated", 10, func(_, s int) (float64, float64) {
 			if s < 10 {
 				return 10, 990

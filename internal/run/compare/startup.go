@@ -56,7 +56,7 @@ const (
 // startupTotals are metrics of the phase start that are shown beside those of the steady state, by their names.
 var startupTotals = []string{"cpu_seconds", "syscalls", "page_faults", "sgx_workload_pages_added", "execs"}
 
-// startSeries are the series that tell of the start of a program.
+// startSeries returns the series that show the start of a program.
 func startSeries(r *run.Run) []*run.Series {
 	names := map[string]bool{processes: true, enclaveTime: true, enclaveStarts + "_sum": true, enclaveStarts + "_count": true, enclavesCreated: true}
 	for _, m := range milestones {
@@ -174,8 +174,8 @@ type clock struct {
 
 func (c clock) after(i int) float64 { return max(0, c.run.Times[i].Sub(c.began).Seconds()) }
 
-// sampled is a milestone that was first seen in a sample. Its time is a whole number of intervals, because the difference
-// between samples of two repetitions says nothing.
+// sampled is a milestone that was first seen in a sample. Its time is a whole number of intervals, because the
+// difference between samples of two repetitions has no meaning.
 func (c clock) sampled(name, what string, i int) Milestone {
 	at := c.after(i)
 	m := Milestone{Name: name, What: what, After: at, Within: at}

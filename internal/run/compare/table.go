@@ -176,7 +176,7 @@ func notes(r *Record) []string {
 	return all
 }
 
-// sources notes how the figures were had, where there are several ways.
+// sources notes how the figures were obtained, where there are several ways.
 func (t *Table) sources() {
 	names := map[string][]string{}
 	for _, r := range t.Rows {
@@ -185,7 +185,7 @@ func (t *Table) sources() {
 		}
 	}
 	for _, how := range slices.Sorted(maps.Keys(names)) {
-		t.Notes = append(t.Notes, "how "+strings.Join(names[how], ", ")+" were had: "+how)
+		t.Notes = append(t.Notes, "how "+strings.Join(names[how], ", ")+" were obtained: "+how)
 	}
 }
 
@@ -259,7 +259,7 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 	return s, nil
 }
 
-// keep keeps the value of a metric in a repetition. How it was had is said of all repetitions.
+// keep keeps the value of a metric in a repetition. How it was obtained is recorded for all repetitions together.
 func (s *sample) keep(one repeat, m Metric, v float64) {
 	m.How = joinHow(s.known[m.ID()].How, m.How)
 	one.values[m.ID()], s.known[m.ID()] = v, m

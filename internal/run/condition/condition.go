@@ -6,7 +6,7 @@
 // A condition that cannot be read is absent. Values of environment variables are kept only if they are in a list of
 // settings of performance, because others may be secrets. All reads of /proc and /sys go through roots that are values.
 //
-// The package changes nothing, measures no program, and knows nothing of run files. It starts one program, git, and only
+// The package does not change anything, measure programs or depend on run files. It starts one program, git, and only
 // when GitState is called.
 package condition
 

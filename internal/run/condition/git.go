@@ -140,10 +140,10 @@ const (
 // gitLimit is the time that git may take.
 const gitLimit = 5 * time.Second
 
-// GitState says whether tracked files of a directory differ from its commit. Files cannot tell that, so it runs git, if
-// there is one, for at most 5 seconds. git writes nothing and starts neither hooks nor the monitor that the repository
-// configures. It applies filters of files, and refuses a repository of another user. Without a repository, git or an answer in
-// time the state is unknown.
+// GitState says whether tracked files of a directory differ from its commit. The files of the repository do not show
+// that, so it runs git, if it is installed, for at most 5 seconds. git writes nothing and starts neither hooks nor the
+// monitor that the repository configures. It applies filters of files, and refuses a repository of another user.
+// Without a repository, git or an answer in time the state is unknown.
 func GitState(ctx context.Context, dir string) Condition {
 	return Condition{Name: "git_state", Value: gitState(ctx, dir), Kind: Program}
 }

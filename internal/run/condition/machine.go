@@ -238,7 +238,7 @@ func sgx(h Host) string {
 	return EmulatedSGX
 }
 
-// epc returns the size of the enclave page cache of all nodes in bytes. Kernels before 5.18 do not tell.
+// epc returns the size of the enclave page cache of all nodes in bytes. Kernels before 5.18 do not report it.
 func epc(h Host) string {
 	names, _ := h.Sys.Names(maxNodes, "devices/system/node") // unreadable: none
 	total, known := uint64(0), false

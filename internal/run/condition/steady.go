@@ -24,8 +24,8 @@ type Sample struct {
 	Frequency float64
 	Throttled int64 // times that a core was slowed because of its temperature
 	Swapped   int64 // pages read from and written to swap
-	// EPC is the size of the enclave page cache in bytes, and EPCOthers what others use of it than what is recorded. An agent
-	// knows both. 0 is no EPC.
+	// EPC is the size of the enclave page cache in bytes, and EPCOthers the part that workloads other than the recorded
+	// ones use. An agent knows both. 0 is no EPC.
 	EPC, EPCOthers float64
 }
 
@@ -131,7 +131,7 @@ func (e *epcUse) add(s Sample) {
 	e.n++
 }
 
-// RestartEPC forgets what others used of the enclave page cache: a part of it has turned out to be of what is recorded.
+// RestartEPC discards the use of the enclave page cache by others, because a part of it belongs to a recorded workload.
 func (s *Steadiness) RestartEPC() { s.epc = epcUse{} }
 
 // EPCOthers returns the mean share of the enclave page cache that others used, and whether it is known.

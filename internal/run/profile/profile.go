@@ -3,7 +3,7 @@
 // Package profile says which code a program spends its time in. It holds sampled stacks, divides them by function and by
 // group, compares two profiles, and measures functions within others.
 //
-// It knows no file format (the packages read and write below it do), no flags and no output.
+// It does not read or write files (the packages read and write do), parse flags, or print.
 package profile
 
 import (

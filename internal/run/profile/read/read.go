@@ -3,8 +3,8 @@
 // Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, the text of perf script, the output of
 // callgrind, requests of OTLP, and the tables of strace -c and of VTune. It recognises a format by the content.
 //
-// What it reads may be hostile. Bytes, lines, stacks and the memory that a file needs are bounded. It knows no meaning of
-// a function.
+// What it reads may be hostile. Bytes, lines, stacks and the memory that a file needs are bounded. It does not
+// interpret a function.
 package read
 
 import (

@@ -53,7 +53,8 @@ type Client struct {
 }
 
 // FromEnvironment returns a client for the servers in DEBUGINFOD_URLS, which are separated by spaces. Files are kept in
-// DEBUGINFOD_CACHE_PATH, or in the user's directory for caches. The function is told what is downloaded; it may be nil.
+// DEBUGINFOD_CACHE_PATH, or in the user's directory for caches. progress is called with a line of text about each
+// download; it may be nil.
 func FromEnvironment(progress func(string)) (*Client, error) {
 	cache := os.Getenv("DEBUGINFOD_CACHE_PATH")
 	if cache == "" {
@@ -89,7 +90,7 @@ func New(servers []string, cache string, progress func(string)) (*Client, error)
 	}, nil
 }
 
-// redirect decides whether a redirection is followed. What was to be encrypted stays so.
+// redirect decides whether a redirection is followed. A request over HTTPS is not redirected to HTTP.
 func redirect(to *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("more than %d redirections", maxRedirects)

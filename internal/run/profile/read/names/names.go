@@ -4,7 +4,7 @@
 // recording has the build ID of a file, no other file gives names for it.
 //
 // Recordings and files may be hostile: what is read of a file is bounded, and no file is opened that could block. The
-// package knows no format of recordings.
+// package does not read recordings.
 package names
 
 import (
