@@ -19,8 +19,8 @@ import (
 // errNoSuchAPI is returned when a server does not answer a path.
 var errNoSuchAPI = errors.New("the server does not have this API")
 
-// askAPI sends a request to a path of an API of teescope, and returns its answer of at most so many bytes. A body is JSON. It
-// also returns the name of the server for messages.
+// askAPI sends a request to a path of an API of teescope, and returns the answer, which has at most the given size. A
+// body is JSON. It also returns the name of the server for messages.
 func askAPI(ctx context.Context, address string, access remote.Access, method, path string, q url.Values, body []byte, most int64) (answer []byte, target string, err error) {
 	server, err := remote.New("--server", address, access, perQuery)
 	if err != nil {

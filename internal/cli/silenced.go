@@ -96,8 +96,8 @@ func hasNoSilences(status int) bool {
 	return status/100 == 4
 }
 
-// dated returns the findings, each from when the server has first seen it: an acknowledgement covers findings that began
-// before it. Without an answer they are unchanged.
+// dated sets the time at which the server first saw each finding, because an acknowledgement covers findings that began
+// before it. Without an answer the findings are unchanged.
 func (a Analysis) dated(ctx context.Context, found []analysis.Finding) []analysis.Finding {
 	data, _, err := askFindings(ctx, a.Server, a.Access, http.MethodGet, "", url.Values{"muted": {"true"}}, nil)
 	var newest struct {

@@ -3,7 +3,7 @@
 // Package advise is teescope advise without its flags: it reads the files that the user names, and writes advice as text,
 // JSON or Markdown, and the changed manifest beside the original.
 //
-// It judges nothing.
+// It does not evaluate settings.
 package advise
 
 import (

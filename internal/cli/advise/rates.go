@@ -168,7 +168,8 @@ func joined(starts, sockets, binds map[int64]float64, step time.Duration, of str
 	return b
 }
 
-// Unanswered says which rules of the analysis did not judge because a query failed. Without them, no advice may be wrong.
+// Unanswered says which rules of the analysis did not judge because a query failed. If these rules give no advice,
+// their causes may still exist.
 func Unanswered(all []query.Problem) []string {
 	var rules []string
 	first := ""

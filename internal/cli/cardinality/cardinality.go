@@ -3,7 +3,7 @@
 // Package cardinality counts the series that an agent makes or that a database has, by metric and label, and names the
 // settings that lower their number.
 //
-// It does not change a setting or count what no series shows.
+// It does not change settings.
 package cardinality
 
 import (

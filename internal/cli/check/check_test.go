@@ -114,7 +114,7 @@ func TestHardwareAndDrivers(t *testing.T) {
 
 		"no GPU":          {nil, "gpu", Missing, "no NVIDIA GPU", ""},
 		"GPU, no device":  {map[string]string{"sys/module/nvidia/version": "570.1"}, "gpu", Missing, "created no device", "nvidia-smi"},
-		"GPU":             {map[string]string{"sys/module/nvidia/version": "570.1\n", "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidiactl": ""}, "gpu", Unknown, "NVIDIA GPUs: 2, driver 570.1; it was not asked", "conf-compute"},
+		"GPU":             {map[string]string{"sys/module/nvidia/version": "570.1\n", "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidiactl": ""}, "gpu", Unknown, "NVIDIA GPUs: 2, driver 570.1; whether confidential computing is on could not be read", "conf-compute"},
 		"GPU, no version": {map[string]string{"dev/nvidia0": ""}, "gpu", Unknown, "of unknown version", "conf-compute"},
 
 		"old kernel":     {map[string]string{"proc/sys/kernel/osrelease": "5.10.0-33-amd64\n"}, "version", Limited, "older than 5.15", "newer kernel"},

@@ -201,7 +201,7 @@ func (o Options) gpu() Check {
 	case errors.Is(err, gpu.ErrUnsupported):
 		check.Detail += ", which does not know confidential computing"
 	case err != nil:
-		check.Status, check.Detail = Unknown, check.Detail+fmt.Sprintf("; it was not asked whether confidential computing is on: %v", err)
+		check.Status, check.Detail = Unknown, check.Detail+fmt.Sprintf("; whether confidential computing is on could not be read: %v", err)
 		check.Advice = "check with: nvidia-smi conf-compute -f"
 	default:
 		check.Status, check.Detail, check.Advice = confidential(state, check.Detail)

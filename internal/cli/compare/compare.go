@@ -3,7 +3,7 @@
 // Package compare implements teescope compare and teescope history: it reads run files and writes comparisons as text,
 // JSON, CSV, Markdown, HTML and in Go's benchmark format.
 //
-// It judges nothing: internal/run/compare does. It does not define flags.
+// internal/run/compare makes the comparisons. It does not define flags.
 package compare
 
 import (

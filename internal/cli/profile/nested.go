@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Nested is what a measurement of nested functions has found.
+// Nested is the result of a measurement of nested functions.
 type Nested struct {
 	nested.Times
 
@@ -26,8 +26,8 @@ type Nested struct {
 var quantiles = []float64{0.5, 0.9, 0.99}
 
 const (
-	// mostSubtracted is the share of the root's time that probes may take. Above it the rest is too small a part of what was
-	// measured.
+	// mostSubtracted is the share of the root's time that probes may take. Above it, the remaining time is too small a
+	// part of the measured time.
 	mostSubtracted = 0.5
 	// mostUncertain is the share of the root's time that may depend on how much the cost of probes varied.
 	mostUncertain = 0.05
@@ -47,7 +47,7 @@ func (n Nested) notes() (all []string) {
 		what string
 	}{
 		{n.Lost.Deep, "were too deep: within 16 others of these functions"},
-		{n.Lost.Unpaired, "had no known begin"},
+		{n.Lost.Unpaired, "had no known start"},
 	} {
 		if l.n > 0 {
 			all = append(all, fmt.Sprintf("%d calls are in no figure: they %s", l.n, l.what))

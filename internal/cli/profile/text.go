@@ -2,8 +2,8 @@
 
 // Package profile writes tables of profiles, their differences and breakdowns, as text and as JSON.
 //
-// It divides figures of internal/run/profile and internal/agent/nested for display, and measures nothing. It knows no flags and opens no
-// files.
+// It divides figures of internal/run/profile and internal/agent/nested for display. It does not measure, parse flags or
+// open files.
 package profile
 
 import (

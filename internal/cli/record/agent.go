@@ -121,8 +121,8 @@ func (a *Agent) Close() error {
 	return a.own.stop()
 }
 
-// ownAgent is an agent that runs as a process of its own until its standard input ends. So the command has no part of
-// its sandbox, and it ends with the recorder, also when that is killed.
+// ownAgent is an agent that runs as a process of its own until its standard input ends. So the sandbox of the agent
+// does not apply to the command, and the agent ends with the recorder, also when the recorder is killed.
 type ownAgent struct {
 	cmd   *exec.Cmd
 	stdin io.Closer

@@ -64,7 +64,7 @@ func (t *tally) add(r hardware.Reading) {
 	t.running += float64(r.Running)
 }
 
-// newCounting returns what counts the events, and the condition that says whether they can be counted.
+// newCounting returns the counters, and the condition that says whether the events can be counted.
 func newCounting(pairs [][]hardware.Event, workload string) (*counting, run.Condition) {
 	c := &counting{workload: workload, before: map[string]tally{}, servers: map[int]counted{}, series: map[string]*run.Series{}, last: map[string]tally{}, shares: map[string]float64{}}
 	told := run.Condition{Name: "counters", Kind: "note"}
@@ -143,7 +143,7 @@ func (c *counting) serve(pid int, started time.Duration, workload string, thread
 		return
 	}
 	set, err := hardware.Threads(c.pairs, threads)
-	if err != nil { // a part of the threads would look like all; and the recorder needs files too
+	if err != nil { // counts of a part of the threads would look complete, and the recorder needs descriptors too
 		c.failure = err
 		set.Close()
 	}
@@ -171,8 +171,8 @@ func (c *counting) counts(pid int) bool {
 
 func key(workload, event, mode string) string { return event + "\x00" + mode + "\x00" + workload }
 
-// values returns the counts since the begin of the recording, and the share of the time since the last call in which each
-// event was counted.
+// values returns the counts since the start of the recording, and the share of the time since the last call in which
+// each event was counted.
 func (c *counting) values() []run.Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,5 +4,5 @@
 // the command runs, finds the workloads that matter, and reads what the benchmark prints. A sweep records a command with
 // many settings.
 //
-// It counts nothing itself and judges no figure: an agent counts.
+// An agent counts the events. The package does not evaluate figures.
 package record

@@ -101,7 +101,8 @@ func (r *recording) judgeWorkloads(state observed) {
 	}
 }
 
-// lateCounted returns the workloads of the command that have an enclave: their crossings are not counted from the begin.
+// lateCounted returns the workloads of the command that have an enclave: their crossings are not counted from the
+// start.
 func lateCounted(state observed, mine map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(state.enclaves)), func(name string) bool { return !mine[name] })
 }
@@ -149,7 +150,7 @@ func rates(all []activity) []float64 {
 	return rates
 }
 
-// outlasts returns for how long there was no load at the begin and at the end of a run, or 0 if that is short.
+// outlasts returns for how long there was no load at the start and at the end of a run, or 0 if that is short.
 func outlasts(all []activity) (before, after time.Duration) {
 	rates := rates(all)
 	if len(rates) < 2*fewSamples {

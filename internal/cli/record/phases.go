@@ -202,7 +202,7 @@ func (r *recording) title(name string, repetition int) string {
 	return fmt.Sprintf("run %d of %d", repetition, r.Repeat)
 }
 
-// follow looks for the workloads of the command while it runs, more often at its begin.
+// follow looks for the workloads of the command while it runs, more often at its start.
 func (r *recording) follow(ctx context.Context, c *child) {
 	pid, looked := c.cmd.Process.Pid, false
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 
 // Sampling is samples that are being taken.
 type Sampling interface {
-	// End ends it and returns the profile. Its functions are without those of a process that does not count.
+	// End stops sampling and returns the profile. Its list of functions omits the process except, or none for 0.
 	End(except int) (run.Profile, error)
 }
 

@@ -59,8 +59,8 @@ type Options struct {
 	Agent   func(ctx context.Context) (*Agent, error)
 	Version string // of this program
 	In      *os.File
-	Out     io.Writer // gets what the command prints
-	Err     *os.File  // gets what it prints there, and the progress
+	Out     io.Writer // receives the standard output of the command
+	Err     *os.File  // receives the standard error of the command, and the progress
 
 	now        func() time.Time   // time.Now unless a test says otherwise
 	conditions []run.Condition    // of the sweep

@@ -65,7 +65,7 @@ func TestOutlasts(t *testing.T) {
 		{"busy", level(1000, 30), 0, 0},
 		{"too short to tell", join(level(1000, 3), level(0, 3)), 0, 0},
 		{"idle at the end", join(level(1000, 20), level(2, 10)), 0, 10 * time.Second},
-		{"idle at the begin", join(level(0, 5), level(1000, 20)), 5 * time.Second, 0},
+		{"idle at the start", join(level(0, 5), level(1000, 20)), 5 * time.Second, 0},
 		{"a sixth has a load", join(level(1000, 6), level(2, 30)), 0, 30 * time.Second},
 		{"two intervals of thirty with much more", join(level(1000, 14), level(50_000, 2), level(1000, 14)), 0, 0},
 		{"a pause", join(level(1000, 10), level(0, 5), level(1000, 10)), 0, 0},
@@ -235,7 +235,7 @@ func total(t *testing.T, r *run.Run, id string) float64 {
 
 const types = "# TYPE teescope_syscalls_total counter\n# TYPE teescope_transition_seconds histogram\n# TYPE node_vmstat_pgfault untyped\n"
 
-// Totals are exact for counters that begin within the phase, and for workloads that are found after its begin.
+// Totals are exact for counters that begin within the phase, and for workloads that are found after its start.
 func TestTotalsOfLateSeries(t *testing.T) {
 	const a, b = `teescope_syscalls_total{workload="a",container="",syscall="read"} `, `teescope_syscalls_total{workload="b",syscall="read"} `
 	r, state := sampled(t, []string{"a"}, "b",
@@ -243,7 +243,7 @@ func TestTotalsOfLateSeries(t *testing.T) {
 		types+"node_vmstat_pgfault 6\n"+b+"130\n"+a+"20\n",
 		types+"node_vmstat_pgfault 9\n"+b+"150\n"+a+"50\n"+`teescope_transition_seconds_bucket{workload="a",le="0.1"} 4`+"\n")
 	for id, want := range map[string]float64{
-		`teescope_syscalls_total{syscall="read",workload="a"}`:      50, // there was none at the begin
+		`teescope_syscalls_total{syscall="read",workload="a"}`:      50, // there was none at the start
 		`teescope_syscalls_total{syscall="read",workload="b"}`:      50, // from 100
 		`teescope_transition_seconds_bucket{le="0.1",workload="a"}`: 4,
 		`node_vmstat_pgfault`: 4,

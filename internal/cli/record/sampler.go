@@ -26,7 +26,7 @@ type sampler struct {
 	mu     sync.Mutex
 	out    *run.Writer
 	series map[string]*run.Series // those that are written, by ID
-	base   map[string]float64     // the counters of workloads at the begin of the phase, by ID
+	base   map[string]float64     // the counters of workloads at the start of the phase, by ID
 	last   time.Time
 	state  observed
 	images map[string]string // of the chosen workloads that are containers, by the name of the container
@@ -65,7 +65,7 @@ func newObserved() observed {
 	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}, enclaves: map[string]bool{}, created: map[string]span{}, crossed: map[string]span{}}
 }
 
-// begin takes the first sample of a phase and returns its time. What was observed before is forgotten.
+// begin takes the first sample of a phase and returns its time. It discards the observations of earlier phases.
 func (s *sampler) begin(ctx context.Context) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *sampler) tick(ctx context.Context) error {
 	return err
 }
 
-// warnings returns why the machine has been unsteady since the begin of the phase.
+// warnings returns why the machine has been unsteady since the start of the phase.
 func (s *sampler) warnings() []condition.Warning {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *sampler) now(ctx context.Context) (time.Time, error) {
 	return s.take(ctx, false)
 }
 
-// take takes a sample. The error is of the file; that of the agent is too if first is set.
+// take takes a sample. It returns errors of the file, and errors of the agent if first is set.
 func (s *sampler) take(ctx context.Context, first bool) (time.Time, error) {
 	got, err := s.source.scrape(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func collected(got answer, all []point) time.Time {
 }
 
 // known returns the series of a point, the same for each of its samples. A counter of a workload that appears within a
-// phase was at the begin of the phase what it was there, or zero: an agent does not export a zero.
+// phase had its value in base at the start of the phase, or else zero, which an agent does not export.
 func (s *sampler) known(p point, first bool) *run.Series {
 	if series := s.series[p.id]; series != nil {
 		return series

@@ -2,7 +2,7 @@
 
 // Package runfile implements teescope run: it shows run files, exports them to other formats and imports these.
 //
-// It compares nothing: internal/cli/compare does. It knows no flags.
+// internal/cli/compare compares runs. This package does not parse flags.
 package runfile
 
 import (
@@ -150,7 +150,7 @@ func bounded(lines []string) []string {
 	return lines
 }
 
-// startups writes when the command of each repetition reached what.
+// startups writes the times of the events of the start, by repetition.
 func startups(b *strings.Builder, x *compare.Record) {
 	var lines []string
 	for _, s := range x.Startups {

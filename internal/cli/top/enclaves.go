@@ -44,7 +44,7 @@ func (sc screen) enclaveLines() []string {
 			size(of(enclavePagedOut, e)), size(of(enclaveVersions, e)), number(of(enclaveAdded, e))))
 	}
 	if len(list) == 0 {
-		lines = append(lines, cut(" none, or the driver does not tell of each", sc.width))
+		lines = append(lines, cut(" none, or the driver does not report each enclave", sc.width))
 	}
 	return lines
 }

@@ -36,8 +36,8 @@ func Check(args []string) error {
 	return nil
 }
 
-// Adopt makes orphans of later commands children of this process, so that all descendants of a command can be told by their
-// parents.
+// Adopt makes orphans of later commands children of this process, so that all descendants of a command can be found by
+// their parents.
 func Adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("preparing to follow the command: %w", err)

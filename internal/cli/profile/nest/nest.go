@@ -3,7 +3,7 @@
 // Package nest is "teescope profile breakdown" of a process or a command: it times nested functions by probes for some time
 // and shows their shares.
 //
-// It knows no eBPF: internal/agent/nested does. It parses no flags.
+// The eBPF programs are in internal/agent/nested. The package does not parse flags.
 package nest
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// every is the time between two looks at the number of calls, for the progress.
+// every is the time between two updates of the progress line, which shows the number of calls.
 const every = 250 * time.Millisecond
 
 // Options configure a measurement.

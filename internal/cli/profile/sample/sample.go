@@ -3,7 +3,8 @@
 // Package sample is "teescope profile record": it samples processes or a command for some time, writes a profile, and shows
 // which functions the time went to.
 //
-// It knows no eBPF and finds no names: internal/agent/profiling and the packages below it do. It parses no flags.
+// internal/agent/profiling and the packages below it have the eBPF programs and find names. This package does not parse
+// flags.
 package sample
 
 import (

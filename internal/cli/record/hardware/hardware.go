@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hardware counts events of the processor, such as cycles and instructions, for a command with its descendants and
-// for threads that run already. The kernel counts them (perf_event_open(2)). The package samples nothing, starts nothing
-// and writes nothing.
+// for threads that run already. The kernel counts them (perf_event_open(2)). The package does not take samples, start
+// programs or write files.
 package hardware
 
 import (
@@ -39,7 +39,7 @@ const (
 var (
 	// errNoCounters reports that the machine has no counters for the events. Most virtual machines have none.
 	errNoCounters = errors.New("the processor or its hypervisor provides no counters")
-	// errNotAllowed reports that the user may not count, not even the programs of the user.
+	// errNotAllowed reports that the user may not count events, even in user mode.
 	errNotAllowed = errors.New("perf_event_paranoid allows no counters to this user")
 )
 
