@@ -65,6 +65,9 @@ var notPlain = map[string]string{
 	`(is|are|was|were) looked at`:                 "inspected",
 	`(hold|held|holds|contains|covers) the truth`: "contains the true value",
 	`what is known (of|about)`:                    "the state of, the known ...",
+	`(was|were|been) had`:                         "was obtained",
+	`knows? no`:                                   "does not depend on, does not recognise, has no",
+	`rules? \d+ of the advisor`:                   "the rule's ID, or nothing",
 
 	`(it|this|that|which|what|they) (is|are) no ([a-kn-z]\w*|l[a-np-z]\w*|m[a-np-z]\w*)`: "is not a ..., are not ...",
 }

@@ -69,7 +69,7 @@ func (c testCase) resampled(t *testing.T, before time.Duration) *prom.Source {
 	return slow
 }
 
-// TestAScrapeEveryMinuteOfCurves is [TestAScrapeEveryMinute] for rules whose causes have a begin: an hour with few cache
+// TestAScrapeEveryMinuteOfCurves is [TestAScrapeEveryMinute] for rules whose causes have a beginning: an hour with few cache
 // misses, and the start of an enclave.
 func TestAScrapeEveryMinuteOfCurves(t *testing.T) {
 	asked := 0

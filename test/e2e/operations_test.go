@@ -113,7 +113,7 @@ func TestCostOfAnOperation(t *testing.T) {
 	time.Sleep(5 * time.Second) // the load is steady
 	pid := pidOf(t, name)
 	inOneOf(t, 4, func() error {
-		// Within perf's own time, Redis is asked at the begin and the end.
+		// Within perf's own time, Redis is asked at the start and the end.
 		ask := "redis-cli -p " + port + " info stats | grep total_commands"
 		perf := tracer(t, "perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", strconv.Itoa(pid), "sh", "-c", ask+"; sleep "+strconv.Itoa(seconds)+"; "+ask)
 		commands, err := redisNumber(port, "stats", "total_commands_processed")
