@@ -54,7 +54,7 @@ it.each([
   expect(formatSorting(want, titles)).toBe(text);
 });
 
-it.each([undefined, "", "-", "Gone", "--CPU"])("knows no column %s", (text) => {
+it.each([undefined, "", "-", "Gone", "--CPU"])("does not sort by an unknown column: %s", (text) => {
   expect(parseSorting(text, ["Name", "CPU"])).toBeUndefined();
 });
 
