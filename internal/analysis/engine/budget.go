@@ -117,8 +117,8 @@ func divideOne(of []*draft, dropped map[string]bool) {
 	}
 }
 
-// take takes the events that the draft counts from what other drafts have left. If too few are left, it takes none and
-// returns the draft that has taken them.
+// take takes the events that the draft counts from what other drafts have left. If too few events are left, it takes
+// none and returns the first draft that has taken some.
 func (d *draft) take(rest map[Pool]float64, drawn map[Pool][]*draft) (by *draft) {
 	parts := make([]float64, len(d.verdict.draws))
 	for i, one := range d.verdict.draws {

@@ -31,7 +31,8 @@ type Change struct {
 }
 
 // Changed evaluates a query over the parts before an event, not earlier than from, and over those after it, not later than
-// to. Its ranges become one part long, so that no two values share a sample. It returns nil if there is nothing to compare.
+// to. The ranges of the query are set to the length of a part, so that no two values share a sample. It returns nil if
+// there is nothing to compare.
 func Changed(q *query.Asker, expr string, from, event, to time.Time, part time.Duration) *Change {
 	expr = promql.Ranges(expr, query.Duration(part))
 	start := event.Add(-(parts - 1) * part)

@@ -114,8 +114,8 @@ func (f *Facts) bySize(machine string) []*pod {
 	return pods
 }
 
-// choose returns the pod to move and the first machine that has room for it, or nil. Pods are sorted by size. It searches for
-// one pod only: the smallest that is enough, if it fits anywhere, or else the largest that does.
+// choose returns the pod to move and the first machine that has room for it, or nil. Pods are sorted by size. It
+// chooses a single pod: the smallest pod that is enough, if it fits on a machine, or else the largest pod that fits.
 func choose(pods []*pod, lacks float64, headrooms []headroom) (int, *headroom) {
 	below := func(bytes float64) int {
 		return sort.Search(len(pods), func(i int) bool { return *pods[i].working.High < bytes })

@@ -173,8 +173,8 @@ func (s *Store) replace(all []Silence, now time.Time) error {
 	return nil
 }
 
-// Mark returns the findings, each with the silence that covers it at a time. One that hides the finding comes before one
-// that does not.
+// Mark returns the findings, each with the silence that covers it at a time. A silence that hides the finding has
+// precedence over one that does not.
 func (s *Store) Mark(findings []analysis.Finding, at time.Time) []analysis.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,9 @@ import (
 // threadStats is the last version of Gramine whose SGX stats have a block for each thread: 1.7 (print_sgx_stats in host_thread.c).
 const threadStats = 7
 
-// loadVersion finds the version of Gramine: the one that the user names, as a version or as a file of the installed package, that of the
-// package of the running program, and what follows from the log and the SGX stats. It returns a warning for each that contradicts one before it.
+// loadVersion finds the version of Gramine. Its sources are, in this order: the version or the file of the installed
+// package that the user names, the package of the running program, the log, and the SGX stats. It returns a warning for
+// each source that contradicts an earlier one.
 func loadVersion(f *advise.Facts, files Files) (warnings []string, err error) {
 	var known []*manifest.Versions
 	if files.Gramine != "" {

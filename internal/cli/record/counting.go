@@ -126,8 +126,8 @@ func (c *counting) inherits(started time.Duration) bool {
 	return c.command != nil && started+tick > c.launched || c.began > 0 && started+tick > c.began
 }
 
-// serve opens the counters of a server that has none yet: a process with its start after that of the machine, its workload and
-// its threads. One that may have inherited counters gets none, because it would be counted twice.
+// serve opens the counters of a server process that has none yet. started is the start of the process as time since the
+// start of the machine. A process that may have inherited counters gets none, because it would be counted twice.
 func (c *counting) serve(pid int, started time.Duration, workload string, threads []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

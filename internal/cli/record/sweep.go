@@ -281,7 +281,7 @@ type row struct {
 	outcomes map[string]float64
 }
 
-// resume reads the runs that are complete. It keeps others aside, and returns what is missing.
+// resume reads the complete runs. It renames incomplete run files, and returns the spots without a complete run.
 func (t *table) resume(spots []spot) (missing []spot, err error) {
 	for _, at := range spots {
 		if _, err := os.Lstat(at.file); errors.Is(err, fs.ErrNotExist) {

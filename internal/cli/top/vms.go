@@ -28,7 +28,7 @@ type VM struct {
 	Values                  map[Series]float64
 }
 
-// addVM records a value about a virtual machine. It reports whether the family is one of theirs.
+// addVM records a value about a virtual machine. It reports whether the family is about virtual machines.
 func (s *Sample) addVM(family string, labels map[string]string, v float64) bool {
 	switch family {
 	case vmInfo, vmExits, vmSeconds, vmUserExits:

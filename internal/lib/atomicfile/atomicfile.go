@@ -43,7 +43,8 @@ func Write(name string, data []byte, perm os.FileMode) error {
 	return syncDir(filepath.Dir(name))
 }
 
-// SetAside renames a file that cannot be read, over an earlier one, and returns its name: the old one if that fails.
+// SetAside renames a file that cannot be read to NAME.bad, and replaces an earlier file of that name. It returns the
+// name that the file has now, which is unchanged if the renaming fails.
 func SetAside(name string) string {
 	aside := name + ".bad"
 	if err := os.Rename(name, aside); err != nil {

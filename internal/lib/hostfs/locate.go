@@ -71,7 +71,8 @@ func split(name string) []string {
 	return slices.DeleteFunc(strings.Split(path.Clean("/"+name), "/"), func(s string) bool { return s == "" })
 }
 
-// walk locates a file by its names below a directory. If one of the names is a link, it returns its place and its target instead.
+// walk locates a file by its names below a directory. If one of the names is a link, it returns the index of that name
+// and the target of the link instead.
 func walk(root int, names []string, search func(*unix.Stat_t) bool) (fd, at int, target string, err error) {
 	if len(names) > maxSteps {
 		return -1, 0, "", unix.ENAMETOOLONG

@@ -53,7 +53,7 @@ func eachSmaps(in io.Reader, f func(m Mapping, anonymous uint64)) error {
 		if m, known := parseMapping(heading); known && ok && err == nil {
 			f(m, n<<10)
 		}
-		heading = heading[:0] // so that no second line is about it
+		heading = heading[:0] // a second line Anonymous: is ignored
 	}
 }
 

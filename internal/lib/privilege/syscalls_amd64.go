@@ -61,9 +61,10 @@ func conditional() []rule {
 	}
 }
 
-// starting lists the calls that neither a supervisor needs nor a part that it starts again, which has its filter too. The
-// filter of a part adds the others. A rule must not name the process, because a part has another ID. Memory may be made
-// executable, because the loader of a program with shared libraries does so.
+// starting lists the calls that the filter of a supervisor refuses. A part that it restarts inherits this filter, so
+// the list omits calls that a part needs at its start. The filter of a part adds the others. A rule must not name the
+// process, because a part has another ID. Memory may be made executable, because the loader of a program with shared
+// libraries does so.
 func starting() []rule {
 	const spaces = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP

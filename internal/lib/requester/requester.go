@@ -41,8 +41,8 @@ func Of(r *http.Request, claimed string) (by string, verified bool) {
 	return text.Cut(text.Label(claimed), maxName), false
 }
 
-// Forward makes a request for another process of teescope say who made the original. What the client itself has sent for
-// that is removed, and so is its password, which the other process does not need.
+// Forward adds the author of the original request to a request for another process of teescope. It removes the author
+// that the client claims, and the password, which the other process does not need.
 func Forward(to, from *http.Request) {
 	to.Header.Del("Authorization")
 	to.Header.Del(header)

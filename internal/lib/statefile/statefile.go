@@ -25,7 +25,7 @@ type File[T any] struct {
 	Path  string                  // empty if nothing is stored
 	Most  int64                   // the largest file that is read, in bytes
 	What  string                  // names the state in errors, such as "the silences"
-	Loss  string                  // what follows while it cannot be read, such as "there are none"
+	Loss  string                  // the consequence while the file cannot be read, in errors, such as "there are none"
 	Parse func([]byte) (T, error) // any invalid part is an error
 	// NotStored is the error that a failed change wraps.
 	NotStored error

@@ -70,9 +70,10 @@ const (
 	moduleStart = 22 // the address at which the code begins
 )
 
-// Start finds the address at which the code of Go begins, and reports whether the table has names then. It is that of the symbol
-// runtime.text: programs with code in C have theirs elsewhere in the same section. table and module are the addresses of the sections
-// of the table and .go.module, the latter 0 if there is none. words reads words at an address as linked, and returns none if it cannot.
+// Start finds the address at which the code of Go begins, and reports whether the table has names then. This is the
+// address of the symbol runtime.text: in programs with C code, the section does not begin with the code of Go. table
+// and module are the addresses of the sections of the table and .go.module, the latter 0 if there is none. words reads
+// words at an address as linked, and returns none if it cannot.
 func (t *GoTable) Start(table, module uint64, words func(address uint64, n int) []uint64) bool {
 	if t.address == 8 {
 		return true // the table has addresses

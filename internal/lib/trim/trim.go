@@ -63,8 +63,8 @@ func unwritten(pages []hostfs.Page, m mapping) (runs []mapping) {
 
 type mapping struct{ from, to uintptr }
 
-// own finds the mappings of a process's program that are not writable: those that were never written, and those of which some
-// pages were. A private page that was written (by relocations or breakpoints) exists nowhere else.
+// own finds the mappings of a process's program that are not writable. In clean mappings no page was written; in mixed
+// ones some pages were. A private page that was written (by relocations or breakpoints) exists nowhere else.
 func own(p hostfs.Process) (clean, mixed []mapping) {
 	program, err := p.Link("exe")
 	if err != nil {

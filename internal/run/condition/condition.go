@@ -83,8 +83,8 @@ type Difference struct {
 // differs between kernels by less.
 const tolerance = 0.02
 
-// Differences compares the conditions of two runs by name. It returns those of the machine and of the program that differ or
-// that only one of the runs has, in the order of a, then of b. Neither states nor notes are compared.
+// Differences compares the conditions of two runs by name. It returns the conditions of the machine and of the program
+// that differ, or that only one run has, in the order of a, then of b. Neither states nor notes are compared.
 func Differences(a, b []Condition) []Difference {
 	of := func(all []Condition, name string) string {
 		i := slices.IndexFunc(all, func(c Condition) bool { return c.Name == name })

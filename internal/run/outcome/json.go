@@ -198,7 +198,8 @@ func googleSection(run googleRun, name string, data json.RawMessage) section {
 	return s
 }
 
-// hyperfine reads what hyperfine prints of one command. It rounds to a tenth, which its file does not.
+// hyperfine reads what hyperfine prints of one command. The printed values are rounded to a tenth; those in its JSON
+// file are not.
 func hyperfine(lines []string) section {
 	s := section{tool: hyperfineTool, test: clean(hyperfineTitle().FindStringSubmatch(lines[0])[1])}
 	for _, line := range lines[1:] {

@@ -17,7 +17,7 @@ func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 	if !slices.Equal(b.p.Values, p.Values) {
 		return ErrValues
 	}
-	frames := make([]uint32, len(p.Frames)) // 0 is one that no kept sample has had yet, others are one more than the index
+	frames := make([]uint32, len(p.Frames)) // by index in p: 0 until a kept sample uses the frame, then one more than its index in b
 	var stack []uint32
 	for i := range p.Samples {
 		s := &p.Samples[i]

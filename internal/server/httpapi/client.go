@@ -38,7 +38,8 @@ func userOf(conn *net.UnixConn) string {
 // maxDebt bounds the debt of a bucket, so that what a client did is forgotten soon after it stops.
 const maxDebt = 10 * time.Second
 
-// bucket is a token bucket. It starts full. It may be in debt, which its rate pays off.
+// bucket is a token bucket. It starts full. The number of tokens may be negative; it grows by rate until it is positive
+// again.
 type bucket struct {
 	rate, most float64 // tokens per second; the most that it holds
 

@@ -22,8 +22,8 @@ const (
 	// maxDelay is how long a request waits at most for its share. All requests that wait so long are served at the same
 	// moment, so that they share a scrape.
 	maxDelay = 2 * time.Second
-	// maxDelayedOfAClient and maxDelayed are how many requests wait at once. Each further one is answered after penalty,
-	// so that a client that repeats it at once does so rarely.
+	// maxDelayedOfAClient and maxDelayed are how many requests wait at once. Each further request is refused after the
+	// time penalty. This slows down clients that retry immediately.
 	maxDelayedOfAClient = 4
 	maxDelayed          = 32
 	penalty             = 5 * time.Second

@@ -151,12 +151,12 @@ func readChunks(b *tsdb.Block, series storage.SeriesRef) error {
 // maxGap is how much of a time without samples counts as age, at most: a tenth of the retention, up to a day.
 func maxGap(retention time.Duration) int64 { return min(24*time.Hour, retention/10).Milliseconds() }
 
-// obsolete returns the blocks to delete: those that were compacted into others, those beyond the retention time, and
-// those beyond the size. db is nil while it is being opened.
+// obsolete returns the blocks to delete: blocks that were compacted into others, blocks beyond the retention time, and
+// blocks beyond the retention size. db is nil while it is being opened.
 //
 // Prometheus' own rule compares the newest sample with the end of each block. A clock that is set ahead by years, for two
 // hours, would delete everything. So the age of a block is the time for which newer blocks have samples. A time without
-// samples counts as a day at most.
+// samples counts as maxGap at most.
 func obsolete(blocks []*tsdb.Block, db *tsdb.DB, retention time.Duration) map[ulid.ULID]struct{} {
 	gone := map[ulid.ULID]struct{}{}
 	slices.SortFunc(blocks, func(a, b *tsdb.Block) int { return cmp.Compare(b.Meta().MaxTime, a.Meta().MaxTime) })

@@ -127,8 +127,8 @@ func (f *Forwarder) open() error {
 	return f.discardOthers(all, wanted)
 }
 
-// nameOf is the name of the next receiver, without its parameters, which may be secret. Receivers that differ in these only have a
-// number too, so that each has series of its own.
+// nameOf is the name of the next receiver, without its parameters, which may be secret. If receivers differ in the
+// parameters only, a number is added, so that each has its own series.
 func (f *Forwarder) nameOf(u *url.URL) string {
 	without, _, _ := strings.Cut(u.String(), "?")
 	name := without

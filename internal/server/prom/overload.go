@@ -24,8 +24,9 @@ const (
 // concurrencyLimiter lets a bounded number of requests run and a bounded number wait. It answers 503 to further
 // requests, and to those that have waited too long.
 //
-// No client takes all. One place is kept free for a second client, the client with the fewest running requests is next,
-// and in a full queue a client with fewer waiting requests takes a place of the client with the most.
+// One client cannot take all places. One place is kept free for a second client. The client with the fewest running
+// requests is next. If the queue is full, a client with fewer waiting requests takes a place of the client with the
+// most.
 type concurrencyLimiter struct {
 	next     http.Handler
 	places   int

@@ -30,8 +30,8 @@ type RemoteWrite struct {
 	Protocol string // V1, V2 or OTLP
 }
 
-// lastFlush is how long samples are still sent when the program stops. The senders stop one after the other and share it, so
-// that receivers that hang leave time to close the database.
+// lastFlush is how long samples are still sent when the program stops. The senders stop one after the other and share
+// this time. Even if all receivers hang, there is time to close the database.
 const lastFlush = 3 * time.Second
 
 // Bounds of the queues in memory. A shard holds capacity and two batches, and a sample takes about 200 bytes, so all receivers

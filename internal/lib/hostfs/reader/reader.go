@@ -308,7 +308,7 @@ func (p *Pool) suspected(pid int) error {
 	switch {
 	case s != nil && s.start == start && s.quarantined(now):
 		return p.refuse(errQuarantined)
-	case p.stuck+len(p.reading)-1 >= maxStuck || len(p.known)+len(p.reading)-1 >= maxStuck: // itself is one of those that read
+	case p.stuck+len(p.reading)-1 >= maxStuck || len(p.known)+len(p.reading)-1 >= maxStuck: // p.reading includes this process
 		if !p.wasEmpty {
 			p.opts.Log.Warn("processes are no longer read: too many do not answer", "limit", maxStuck)
 		}

@@ -235,7 +235,7 @@ func (o *otlp) location(i int32) ([]uint32, error) {
 	return list, nil
 }
 
-// labels returns the attributes of a sample, and those of its resource that it has not.
+// labels returns the attributes of a sample, and the attributes of its resource that the sample does not set itself.
 func (o *otlp) labels(s pprofile.Sample, common []profile.Label) ([]profile.Label, error) {
 	if s.AttributeIndices().Len() > maxAttributes {
 		return nil, fmt.Errorf("more than %d attributes, %w", maxAttributes, profile.ErrLimit)

@@ -84,9 +84,9 @@ func name(p *pprof.Profile, finder *names.Finder) {
 	}
 }
 
-// memory estimates how much memory the parsed form of a file needs, and reports whether its outer structure is valid. The
-// estimate is above the sizes of the library's structures: a message becomes one with up to 200 bytes and a pointer to it,
-// and a byte of a packed list a number and a pointer.
+// memory estimates how much memory the parsed form of a file needs, and reports whether its outer structure is valid.
+// The estimate is above the sizes of the library's structures. The library stores a message as a structure of up to 200
+// bytes and a pointer to it, and a byte of a packed list as a number and a pointer.
 func memory(data []byte) (bytes int64, valid bool) {
 	const perMessage, perByte = 256, 16
 	for len(data) > 0 {

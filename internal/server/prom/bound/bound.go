@@ -26,7 +26,8 @@ const (
 	maxReads = 500_000_000
 )
 
-// sorting is the cost of a sample for a function that sorts its window, compared with one that adds it up.
+// sorting is the cost of a sample in a function that sorts its window, as a multiple of the cost in a function that
+// adds up its window.
 const sorting = 32
 
 // Limits are properties of the database that a query is evaluated on.

@@ -46,8 +46,8 @@ type Read struct {
 	Chunks  float64 // bytes that describe where the samples are
 }
 
-// Bytes returns an upper limit of the memory that a query takes besides the samples that it holds, of which it holds no
-// more than most.
+// Bytes returns an upper limit of the memory that a query takes besides its samples. most is the maximum number of
+// samples that it holds.
 func (c Cost) Bytes(r Read, most float64) float64 {
 	series, rows := r.Series+c.Made, r.Rows+c.Made
 	if c.Split {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package debuginfod downloads programs and debug files by their build IDs from servers of debuginfod
-// (https://sourceware.org/elfutils/Debuginfod.html). It keeps them where its other clients look for them too.
+// (https://sourceware.org/elfutils/Debuginfod.html). It stores them in the cache directory of the other clients of
+// debuginfod.
 //
 // A server learns which programs were recorded, so nothing is downloaded unless the user asks for it. What a server sends is
 // bounded in size, number and time. The reader of a file checks its build ID before the file is kept.

@@ -198,7 +198,7 @@ func (f *Finder) fetch(id string, debug bool) *file {
 	return found
 }
 
-// debugFile returns the debug file of a program, or nil. One that has symbols itself needs none to be downloaded.
+// debugFile returns the debug file of a program, or nil. A debug file is only downloaded for a program without symbols.
 func (f *Finder) debugFile(program *file) *file {
 	if len(program.id) > 4 && f.Debug != "" {
 		if debug, err := open(filepath.Join(f.Debug, ".build-id", program.id[:2], program.id[2:]+".debug")); err == nil {

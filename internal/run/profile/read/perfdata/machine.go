@@ -136,7 +136,7 @@ func words8(format uint64, fields ...uint64) (n int) {
 	return n
 }
 
-// timeOf returns the time of a record. Those that are not samples have it at their end.
+// timeOf returns the time of a record. In records that are not samples, the time is in the fields at the end.
 func (r *reader) timeOf(rec record, e *Event) (uint64, bool) {
 	if e.format&sampleTime == 0 {
 		return 0, false

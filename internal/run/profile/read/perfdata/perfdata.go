@@ -207,8 +207,9 @@ func part(b []byte, s section) []byte {
 	return b[s.at : s.at+s.size]
 }
 
-// attrs reads the events. Each is an attr with the size that it states, and the section of its IDs; as in perf, their number
-// is that of entries of the size in the header, which in Gramine's files omits the section.
+// attrs reads the events. Each event is an attr, whose size is in the attr, followed by the section of its IDs. As in
+// perf, the number of events is the size of the list divided by the entry size in the header. In Gramine's files, that
+// entry size does not include the section of IDs.
 func (r *reader) attrs(head []byte, s section, each uint64) error {
 	const ids = 16
 	if each < 64 || s.size/each > maxEvents || s.size < each || s.at > uint64(len(head)) {

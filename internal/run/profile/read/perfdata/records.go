@@ -289,7 +289,7 @@ func (r *reader) features() error {
 	return nil
 }
 
-// feature reads one of those that matter here.
+// feature reads a feature section that is used here, and ignores others.
 func (r *reader) feature(number int, b []byte) error {
 	switch number {
 	case featureArch:
