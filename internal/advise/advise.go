@@ -190,7 +190,7 @@ type Seen struct {
 	Text   string  `json:"text,omitempty"` // instead of a number
 	Source string  `json:"source"`         // FILE:LINE, or where else it was read
 	Line   int     `json:"-"`              // of the manifest, or 0
-	// Do is what to do about this alone, and Severity that of this alone, where each is a problem of its own.
+	// Do and Severity are about this figure alone. They are set if each figure is a separate problem.
 	Do       string            `json:"-"`
 	Severity analysis.Severity `json:"-"`
 }

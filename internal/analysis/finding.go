@@ -64,7 +64,7 @@ type Finding struct {
 	// Threads has the threads of the workload with the largest figure that the evidence is about, by name, the largest first.
 	// Only a server beside the agent of the workload's machine has them.
 	Threads []Threads `json:"threads,omitempty"`
-	// Unconfirmed is true while only one look has found an open finding. It raises no alert.
+	// Unconfirmed is true while only one evaluation has found an open finding. It raises no alert.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// AbsentSince is the time since when an open finding is no longer found. It closes if that lasts.
 	AbsentSince time.Time `json:"absent_since,omitzero"`

@@ -47,8 +47,8 @@ func Open(name string) (*Run, error) {
 	return r, nil
 }
 
-// Limits bound what a reader takes, so that a file from elsewhere cannot use more memory than its reader has. A file beyond
-// them is read until there, and Damaged says so.
+// Limits bound what a reader takes, so that a file from elsewhere cannot use more memory than its reader has. A file
+// beyond them is read up to the limit, and Damaged reports that.
 type Limits struct {
 	File    int64 // bytes, compressed
 	Line    int   // bytes of a record

@@ -110,8 +110,9 @@ func logs(levels []float64, least float64) []float64 {
 	return y
 }
 
-// A level is new if it is beyond all earlier ones by so many standard deviations of one window to the next, or by the
-// ratio that matters. Periodic work has been at its level before, but never at exactly this one. Proposed.
+// A level is new if it is beyond all earlier levels by this many standard deviations of the difference between
+// consecutive windows, or by this ratio. Periodic work has been at its level before, but never at exactly this one.
+// Proposed.
 const (
 	beyond      = 5
 	beyondRatio = 1.25

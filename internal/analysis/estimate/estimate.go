@@ -65,9 +65,10 @@ type Claim struct {
 	Unsure bool
 }
 
-// Gain returns the throughput that the saving allows a workload that uses so many cores. At best all waiting threads run,
-// and none of their CPU time is for the cause: of cores+waiting threads, waiting+saved are gained. Severity and rank
-// count the lower end, because the cost of an event is an assumption. It is nil without a limit.
+// Gain returns the additional throughput that the saving makes possible for a workload that uses this many cores. At
+// best all waiting threads run, and none of their CPU time is for the cause: of cores+waiting threads, waiting+saved
+// are gained. Severity and rank count the lower end, because the cost of an event is an assumption. It is nil without a
+// limit.
 func (s *Saving) Gain(cores float64, c Claim) *Gain {
 	if s == nil || c.Limit == "" || cores <= 0 {
 		return nil

@@ -25,7 +25,7 @@ const (
 	MaxChance = 0.05
 	// day is the time over which events are counted for the chance.
 	day = 24 * time.Hour
-	// slot is the distance of looks, and that of the moments at which workloads are counted. A workload that exists for less
+	// slot is the time between two evaluations, and between the moments at which workloads are counted. A workload that exists for less
 	// may be missed.
 	slot = time.Minute
 	// most is the largest number of events that are named.

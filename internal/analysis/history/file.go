@@ -139,7 +139,8 @@ func parse(name string, data []byte) (c content, d damage, err error) {
 	return c, d, nil
 }
 
-// oneOpen ends all but the newest open entry of an ID. A program that ended in time has written no other one.
+// oneOpen ends all but the newest open entry of an ID. A file that was written completely has no other open entry of an
+// ID.
 func (c *content) oneOpen(d *damage) {
 	open := make(map[string]bool)
 	for i, e := range slices.Backward(c.entries) {

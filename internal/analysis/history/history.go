@@ -137,7 +137,7 @@ func (s *Store) index() {
 
 // Begin compares the history with the ledger after a start. It adds the closed findings that it lacks, because the program
 // may have been killed after the ledger was written and before the history was. So the history also begins with what the
-// ledger of an older version remembers. They have the figures of their last look.
+// ledger of an older version remembers. They have the figures of their last evaluation.
 func (s *Store) Begin(at time.Time, open []analysis.Finding, closed []ledger.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Store) Begin(at time.Time, open []analysis.Finding, closed []ledger.Ent
 
 func key(id string, closed time.Time) string { return fmt.Sprint(id, " ", closed.UnixNano()) }
 
-// Sync takes over the open and closed findings of the ledger after a look. Findings that no second look has confirmed are
+// Sync takes over the open and closed findings of the ledger after an evaluation. Findings that no second evaluation has confirmed are
 // omitted. An error means that the file was not written; the history in memory is current.
 func (s *Store) Sync(at time.Time, open []analysis.Finding, closed []ledger.Entry) error {
 	s.mu.Lock()

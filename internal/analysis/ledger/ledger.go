@@ -26,7 +26,7 @@ const (
 	closeAgainAfter = 4 * time.Hour
 	againWithin     = 24 * time.Hour
 	maxEnded        = 5000 // causes of the last day that are remembered for this
-	// A finding opens, and its severity rises, when this many of the last looks have found it.
+	// A finding opens, and its severity rises, when this many of the last evaluations have found it.
 	openAfter, lastLooks = 2, 3
 )
 
@@ -69,7 +69,7 @@ type Ledger struct {
 	closed []Entry         // newest first
 	ended  ended           // when findings of the last day closed
 	looks  map[string]look // what was found lately, by ID
-	begun  bool            // there was a look since the start
+	begun  bool            // there was an evaluation since the start
 }
 
 // Open reads the ledger from a file, which need not exist. A file that cannot be parsed is renamed and logged. With an
@@ -135,8 +135,8 @@ type Observation struct {
 	Knows func(rule, workload, instance string) bool
 }
 
-// Update applies the result of an evaluation. A finding opens when two of the last three looks have found it. What the first
-// look after the start finds opens at once, and is low and possible until another look confirms it. A finding closes when
+// Update applies the result of an evaluation. A finding opens when two of the last three evaluations have found it. A finding of the
+// first evaluation after the start opens at once, and is low and possible until another one confirms it. It closes when
 // evaluations that could have found it did not find it for two windows, or for four hours if it had opened again within a
 // day. All others stay open. An error means that the file was not written; the ledger in memory is current.
 func (l *Ledger) Update(r Observation) error {
@@ -200,7 +200,7 @@ func (l *Ledger) opens(f analysis.Finding, r Observation) bool {
 	return !l.begun || r.AtOnce[f.ID] || l.looks[f.ID].found() >= openAfter
 }
 
-// begin opens a finding. What only one look has found is low and possible at most.
+// begin opens a finding. A finding of a single evaluation is low and possible at most.
 func (e *Entry) begin() {
 	if !e.Unconfirmed {
 		return
@@ -244,7 +244,7 @@ func (e *Entry) goOn(old Entry, seen looks, r Observation) {
 	}
 }
 
-// over reports whether a finding has been absent for long enough to close. What only one look has found closes at once.
+// over reports whether a finding has been absent for long enough to close. A finding of a single evaluation closes at once.
 func (e *Entry) over(r Observation) bool {
 	if !r.Knows(e.Rule, e.Workload, e.Instance) {
 		e.AbsentSince = time.Time{}

@@ -11,18 +11,18 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// looks holds what the last looks at one cause have found, the newest first: its severity, or nothing. Looks that could not
-// have found it do not count.
+// looks holds the results of the last evaluations of one cause, the newest first: its severity, or nothing. Evaluations that
+// could not have found it do not count.
 type looks [lastLooks]analysis.Severity
 
-// with returns the looks with another one.
+// with returns the results with a further one.
 func (s looks) with(severity analysis.Severity) looks {
 	copy(s[1:], s[:])
 	s[0] = severity
 	return s
 }
 
-// found returns how many looks have found the cause.
+// found returns how many evaluations have found the cause.
 func (s looks) found() (n int) {
 	for _, severity := range s {
 		if severity != "" {
@@ -32,7 +32,7 @@ func (s looks) found() (n int) {
 	return n
 }
 
-// severity returns the highest severity that enough of the looks agree on. It is empty if too few have found the cause.
+// severity returns the highest severity that enough of the evaluations agree on. It is empty if too few have found the cause.
 func (s looks) severity() analysis.Severity {
 	sorted := slices.Clone(s[:])
 	slices.SortFunc(sorted, func(a, b analysis.Severity) int { return cmp.Compare(b.LeastGain(), a.LeastGain()) })
@@ -43,10 +43,10 @@ func (s looks) severity() analysis.Severity {
 type look struct {
 	rule, workload, instance string
 	looks
-	known time.Time // the last look that could have found it
+	known time.Time // the last evaluation that could have found it
 }
 
-// remember adds the results of a look. Their number is bounded by that of the findings of two windows.
+// remember adds the results of an evaluation. It keeps at most as many as there are findings in two windows.
 func (l *Ledger) remember(r Observation) {
 	found := make(map[string]analysis.Finding, len(r.Findings))
 	for _, f := range r.Findings {

@@ -177,7 +177,7 @@ func style(s analysis.Severity) string {
 	return dim
 }
 
-// since returns the age of a finding that has been seen more than once, or that one look of a server has found it.
+// since returns the age of a finding that has been seen more than once, or says that a single evaluation of a server has found it.
 func since(f analysis.Finding) string {
 	if f.Unconfirmed {
 		return ", " + say("unconfirmed")

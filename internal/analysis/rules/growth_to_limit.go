@@ -39,9 +39,9 @@ const (
 	// newPart is the least part of the growth above the peak of the day before. By the same simulation: without it, each
 	// tooth of a slow collector that is a little higher than the one before is a forecast.
 	newPart = 0.5
-	// wasFull is the part of a limit from which an earlier peak counts as the same growth, ended by the limit. Below it, the
-	// use fell by itself. Derived: the peak is looked for every ten minutes. Growth that takes three hours, the least that
-	// has a forecast, takes 0.06 of the limit in that time.
+	// wasFull is the part of a limit from which an earlier peak counts as the same growth, ended by the limit. After a
+	// lower peak, the use fell without the limit. Derived: the peak is looked for every ten minutes. Growth that takes
+	// three hours, the least that has a forecast, takes 0.06 of the limit in that time.
 	wasFull = 0.95
 )
 

@@ -220,7 +220,7 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 	}
 }
 
-// reach continues counters. One that appears after the first sample of a phase began at zero.
+// reach continues counters. A counter that appears after the first sample of a phase began at zero.
 func (o *observed) reach(spans map[string]span, now map[string]float64) {
 	for name, v := range now {
 		sp, known := spans[name]

@@ -159,7 +159,7 @@ func (c *chooser) matching() map[int]string {
 	return all
 }
 
-// descendants lists a process and its descendants. One whose parent has ended is missing.
+// descendants lists a process and its descendants. Descendants whose parent has ended are missing.
 func (c *chooser) descendants(root int) []int {
 	all := []int{root}
 	for i := 0; i < len(all) && len(all) < maxTree; i++ {

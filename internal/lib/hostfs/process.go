@@ -159,8 +159,8 @@ func (p Process) Mappings(f func(Mapping)) error {
 }
 
 // UnixSockets calls f for each Unix socket with a name in the network namespace of the process, with the inode that its open
-// files name. "@" begins an abstract name. A name may contain any bytes, also such that look like further lines. The name is
-// valid until f returns.
+// files name. "@" begins an abstract name. A name may contain any bytes, including line feeds and text that looks like
+// further lines. The name is valid until f returns.
 func (p Process) UnixSockets(f func(inode uint64, name []byte)) error {
 	return within(unix.AT_FDCWD, p.Path("net", "unix"), maxUnix, 0, func(data []byte) { eachUnixSocket(data, f) })
 }

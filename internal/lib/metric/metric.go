@@ -63,7 +63,8 @@ type Desc struct {
 	Unit   string // "seconds", "bytes", or what is counted: "calls", "faults", ...
 	Help   string // one sentence
 	Labels []string
-	// Bounds are the upper bounds of the buckets of a histogram, rising. A further bucket has what is above the last one.
+	// Bounds are the upper bounds of the buckets of a histogram, rising. A further bucket counts the values above the
+	// last one.
 	Bounds []float64
 	Source Source
 	// Origin is where the number is read: kernel tracepoint, struct field, or file.

@@ -147,8 +147,8 @@ func (g *Group) recorded() (from, to time.Time) {
 	return from, to
 }
 
-// inOrder says which groups were recorded all before or all after the baseline. A machine changes with the time, and
-// such a change looks like one of the program.
+// inOrder says which groups were recorded all before or all after the baseline. The machine may change over time, and
+// such a change cannot be distinguished from a change of the program.
 func inOrder(groups []*Group, base int) string {
 	from, to := groups[base].recorded()
 	var apart []string

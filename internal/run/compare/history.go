@@ -142,8 +142,8 @@ func pointName(r *Record, label string) string {
 	return r.Started.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Main returns the metric that says most about a benchmark: the throughput, else the first time, else the first metric of
-// which it is known what is better, else the first one. It returns false if there is none.
+// Main returns the main metric of a benchmark: the throughput, else the first time, else the first metric with a known
+// direction, else the first one. It returns false if there is none.
 func Main(list []Metric) (best Metric, ok bool) {
 	rank := func(m Metric) int {
 		switch {

@@ -178,7 +178,7 @@ func (s Subject) manifests(all *list) {
 	}
 }
 
-// keysOf adds the settings of a manifest. One that cannot be read has none, and Gramine says why.
+// keysOf adds the settings of a manifest. It adds none if the manifest cannot be parsed; Gramine reports the error.
 func keysOf(all *list, name string, source []byte) {
 	m, err := manifest.Parse(source, manifest.Options{Name: name})
 	if err != nil {

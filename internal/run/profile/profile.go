@@ -83,7 +83,7 @@ const (
 	Time = "time"
 )
 
-// Libraries that are not files, of frames that stand for what is not a function.
+// Names of libraries that are not files. Their frames do not stand for functions.
 const (
 	EnclaveLibrary = "[enclave]"      // code in an enclave, whose functions are not visible
 	CallLibrary    = "[system calls]" // a system call

@@ -63,7 +63,7 @@ type Options struct {
 	Getenv       func(string) string
 	Log          *slog.Logger
 
-	fileEvery, dnsEvery, httpEvery time.Duration // 0 is the usual time between two looks
+	fileEvery, dnsEvery, httpEvery time.Duration // 0 is the usual time between two requests
 	resolver                       resolver
 	account                        string // directory of Kubernetes' credentials
 }

@@ -32,7 +32,7 @@ type code struct {
 	profiles Profiles // nil: there are none
 	instance string   // of their machine
 	window   time.Duration
-	at       time.Time // of the last look
+	at       time.Time // of the last evaluation
 	found    map[codelink.Key]*codelink.Functions
 }
 

@@ -20,7 +20,7 @@ const (
 	maxThreadName    = 64 // bytes
 	// maxReadThreads is the largest number of threads of a workload whose names are read. An agent lists 256 at most.
 	maxReadThreads = 256
-	// maxThreadWorkloads is the number of workloads whose threads are read after a look, and maxThreadTime the time limit.
+	// maxThreadWorkloads is the number of workloads whose threads are read after an evaluation, and maxThreadTime the time limit.
 	maxThreadWorkloads = 20
 	maxThreadTime      = 5 * time.Second
 	// leastBetween and mostBetween bound the time between two answers that are compared.
@@ -61,7 +61,7 @@ func (t threadSeen) figure(of analysis.ThreadFigure) *float64 {
 	return nil
 }
 
-// threadNames finds the threads that findings are about. It compares the answers of an agent after two looks. Only Run uses it.
+// threadNames finds the threads that findings are about. It compares the answers of an agent after two evaluations. Only Run uses it.
 type threadNames struct {
 	list     ThreadList // nil: there is no agent
 	instance string     // of the machine of that agent

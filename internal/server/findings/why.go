@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxExplained is the maximum number of findings for which events are searched after a look, and explainTime the time
+	// maxExplained is the maximum number of findings for which events are searched after an evaluation, and explainTime the time
 	// limit of all these searches.
 	maxExplained = 20
 	explainTime  = 15 * time.Second
@@ -48,7 +48,7 @@ func (p *archive) search(ctx context.Context, source query.Source, at time.Time)
 }
 
 // explain searches for the events before findings that are new, and for earlier values of their first figure. A failed
-// search is repeated after the next look.
+// search is repeated after the next evaluation.
 func (p *archive) explain(ctx context.Context, source query.Source, at time.Time) error {
 	fresh := p.Select(func(e history.Entry) bool {
 		return e.Open() && !e.Explained && at.Sub(e.Began) <= explainWithin && !e.Began.After(at)

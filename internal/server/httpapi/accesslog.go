@@ -118,7 +118,8 @@ func claimedName(r *http.Request) string {
 	return ""
 }
 
-// logged are the parameters of the API that are logged. Others, which could hold a secret of another service, are not.
+// logged are the parameters of the API that are logged. Other parameters are omitted, because they could contain a
+// secret of another service.
 var logged = []string{"query", "match[]", "start", "end", "step", "time", "timeout", "limit", "workload", "metric"}
 
 func parameters(r *http.Request, body []byte) map[string][]string {

@@ -25,7 +25,7 @@ const (
 	leastRateOfLarge = 1 << 20  // while a handler waits
 )
 
-// chunk is how many bytes are sent between two looks at the clock.
+// chunk is how many bytes are sent between two readings of the clock.
 const chunk = 64 << 10
 
 // held bounds the memory of the answers that are being sent.

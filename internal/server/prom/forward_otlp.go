@@ -178,8 +178,8 @@ type otlpBucket struct{ le, count float64 }
 // maxExact is the largest count that is exact as a float. A larger one, such as an infinite one, has no integer to be sent as.
 const maxExact = 1 << 53
 
-// otlpHistograms writes the points of a family of classic histograms. Not ok means that series are missing or contradict each
-// other; they are sent as they are then.
+// otlpHistograms writes the points of a family of classic histograms. ok is false if series are missing or contradict
+// each other. They are then sent unchanged.
 func otlpHistograms(samples []forwarded) (points []byte, ok bool) {
 	type key struct {
 		hash uint64

@@ -66,7 +66,7 @@ export interface Finding {
   earlier: { ago_seconds: number; name: string; value: number; unit: string }[];
   /** Those with the largest figure that the evidence is about. */
   threads: { name: string; count: number; figure: string; value: number; unit: string }[];
-  /** Only one look has found it. It raises no alert. */
+  /** Only one evaluation has found it. It raises no alert. */
   unconfirmed: boolean;
   not_when: string[];
   sources: string[];

@@ -40,8 +40,8 @@ const (
 	// maxStuck is the maximum number of workers that have passed their deadline, and of quarantined processes. Each
 	// worker is a thread.
 	maxStuck = 16
-	// maxOfTenant is the maximum number of these for one user or control group. A tenant with so many is not read from
-	// until one of them ends.
+	// maxOfTenant is the maximum number of these for one user or control group. At this number, processes of the tenant
+	// are not read until one of these ends.
 	maxOfTenant = 4
 	// quarantineTime is how long a process is quarantined after its late read has returned. Without it, processes that answer
 	// just too late would delay every scrape.

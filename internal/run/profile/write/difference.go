@@ -42,7 +42,7 @@ func amount(p *profile.Profile) string {
 	return fmt.Sprintf("%d %s of %s", p.Total(), v.Unit, v.Type)
 }
 
-// compared is the look of a joined profile.
+// compared is the appearance of a joined profile.
 func compared(p *profile.Profile, sides string) look {
 	return look{
 		class: func(b bar) string { return changeClass(b.values[profile.BeforeValue], b.values[profile.AfterValue]) },

@@ -140,7 +140,7 @@ type look struct {
 	caption func(least int64) string
 }
 
-// plain is the look of one profile.
+// plain is the appearance of one profile.
 func plain(p *profile.Profile) look {
 	total, unit := float64(p.Total()), p.Values[p.Main].Unit
 	return look{

@@ -85,7 +85,7 @@ type made map[string]label
 // label is the length of a label: values that series have, and bytes that the query has.
 type label struct{ copies, literal float64 }
 
-// of returns the length of a label. One that no function has made is read from the database.
+// of returns the length of a label. It is at least the length of the value in the database.
 func (m made) of(name string) label { return longer(m[name], label{copies: 1}) }
 
 func longer(a, b label) label {

@@ -43,7 +43,7 @@ type Finder struct {
 	// Debug is a directory of debug files by build ID.
 	Debug string
 	// Fetch returns the path of a file with a build ID: of the program, or of its debug file. It uses no file that the
-	// function refuses. It is asked for what is nowhere else. It may be nil.
+	// function refuses. It is called for files that were not found elsewhere. It may be nil.
 	Fetch func(id string, debug bool, check func(path string) error) (path string, err error)
 }
 

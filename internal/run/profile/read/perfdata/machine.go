@@ -36,8 +36,8 @@ type queued struct {
 	rec  record
 }
 
-// queue puts records in the order of their time. As in perf, what is older than the newest record of the round before
-// leaves it at the end of a round.
+// queue puts records in the order of their time. As in perf, records that are older than the newest record of the
+// previous round are removed from it at the end of a round.
 type queue struct {
 	list         []queued
 	bytes        int

@@ -129,7 +129,8 @@ func (r *reader) plain(in io.Reader) ([]byte, error) {
 }
 
 // unpacker gives the contents of compressed records to the decompressor. All are one stream, and a record may be in two of
-// them. It is requested more only when what is decompressed has been handled, so the order of all records stays.
+// them. The next record is passed on only after all decompressed records were handled. This keeps the order of all
+// records.
 type unpacker struct {
 	r    *reader
 	in   io.Reader
