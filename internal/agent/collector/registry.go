@@ -132,7 +132,7 @@ func (r *Registry) one(i int, c Collector) []prometheus.Metric {
 	if err != nil {
 		success = 0
 		level := slog.LevelWarn
-		if errors.Is(err, errBusy) { // the log has the scrape that it is busy with
+		if errors.Is(err, errBusy) { // the earlier run is in the log
 			level = slog.LevelDebug
 		}
 		r.log.Log(context.Background(), level, "collector failed", "collector", c.Name(), "err", err)
@@ -174,7 +174,7 @@ func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 	}
 }
 
-// hangsAfter is how long a run of a collector may take before a restart is better.
+// hangsAfter is the duration of one run of a collector after which the agent should be restarted.
 const hangsAfter = 15 * timeout
 
 // Hangs returns an error that names the collectors whose run has not ended for a minute, or nil. It never waits.

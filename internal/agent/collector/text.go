@@ -146,7 +146,7 @@ type text struct {
 	err         error               // error of writing
 	now         time.Time           // of the scrape
 	labels      []byte              // of the histogram that is being written
-	starts      int                 // lines that say when a counter began
+	starts      int                 // number of _created lines
 }
 
 func (t *text) flush() error {
@@ -182,7 +182,8 @@ func (t *text) family(samples []*metric.Sample) error {
 	return err
 }
 
-// isTwice reports whether the family has the series already whose identity was written from here on. It removes it then.
+// isTwice reports whether the family already has the series whose identity was written at from. Then it removes the written
+// identity.
 func (t *text) isTwice(from int) bool {
 	h := maphash.Bytes(t.seed, t.out[from:])
 	if _, twice := t.series[h]; twice {
@@ -197,15 +198,16 @@ func twice(d *metric.Desc, labels []string) error {
 	return fmt.Errorf("%s%q is collected twice", d.Name, labels)
 }
 
-// Only a counter or histogram that began shortly before the scrape says when it did, in a line NAME_created after its own. A
-// scraper needs it with the first value, and one that does not know the meaning of these lines stores them as series.
+// A line NAME_created with the start time is written only for a counter or histogram that began shortly before the scrape. A
+// scraper needs the time with the first value. A scraper that does not support these lines stores them as series.
 const (
-	youth = 2 * time.Minute // as long as an interval of a minute may miss
-	// maxStarts bounds the lines of one scrape. 500 workloads that begin together have less.
+	youth = 2 * time.Minute // two scrapes at an interval of a minute
+	// maxStarts bounds the lines of one scrape. 500 workloads that begin together have fewer.
 	maxStarts = 20_000
 )
 
-// began writes when a counter or histogram of that name, without suffix, and those written labels began. A zero time is unknown.
+// began writes the start time of a counter or histogram with this name (without suffix) and these labels. A zero time means that
+// it is not known.
 func (t *text) began(name string, began time.Time, labels []byte) {
 	if !t.openMetrics || began.IsZero() || t.starts >= maxStarts || t.now.Sub(began) >= youth {
 		return

@@ -98,8 +98,8 @@ func (s *stat) collectCPU(_ context.Context, emit func(prometheus.Metric)) error
 	return errors.Join(err, s.collectIsolated(sys, emit), s.collectDevices(sys, emit))
 }
 
-// stolen reports whether a CPU has had steal time. A guest that its host shows none has zeros, and so has one that has
-// lost nothing since it started. A confidential one is mostly of the former kind.
+// stolen reports whether a CPU has had steal time. All values are zero if the guest has lost no time since it started, or if its
+// host does not report steal time. Most confidential guests have such a host.
 func stolen(cpus map[int64]cpuTimes) bool {
 	for _, times := range cpus {
 		if times[modeSteal] > 0 {

@@ -65,7 +65,7 @@ func newFilefd(o Options) part {
 func parseFileNr(data []byte) (allocated, maximum float64, err error) {
 	words := strings.Fields(string(data))
 	if len(words) != 3 {
-		return 0, 0, fmt.Errorf("reading file-nr: %d words in place of 3", len(words))
+		return 0, 0, fmt.Errorf("reading file-nr: expected 3 words, got %d", len(words))
 	}
 	if allocated, err = number(words[0]); err != nil {
 		return 0, 0, fmt.Errorf("reading file-nr: %w", err)
@@ -100,7 +100,7 @@ func newUname(k kernel) part {
 	return part{"uname", []*metric.Desc{about}, func(_ context.Context, emit func(prometheus.Metric)) error {
 		var u unix.Utsname
 		if err := k.uname(&u); err != nil {
-			return fmt.Errorf("asking for the kernel's name: %w", err)
+			return fmt.Errorf("calling uname: %w", err)
 		}
 		word := func(b [65]byte) string { return text.UTF8(unix.ByteSliceToString(b[:])) }
 		emit(about.Value(1, word(u.Sysname), word(u.Release), word(u.Version), word(u.Machine), word(u.Nodename), word(u.Domainname)))

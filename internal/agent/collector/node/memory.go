@@ -118,14 +118,14 @@ func parseMeminfo(data []byte, suffix string) ([]field, error) {
 			continue
 		}
 		if len(words) < 2 || len(words) > 3 || len(words) == 3 && words[2] != "kB" {
-			bad = fmt.Errorf("no line of meminfo: %.80q", line)
+			bad = fmt.Errorf("not a line of meminfo: %.80q", line)
 			continue
 		}
 		name, colon := strings.CutSuffix(words[0], ":")
 		name = strings.TrimSuffix(strings.Replace(name, "(", "_", 1), ")")
 		v, err := number(words[1])
 		if err != nil || !colon || !isName(name) {
-			bad = fmt.Errorf("no line of meminfo: %.80q", line)
+			bad = fmt.Errorf("not a line of meminfo: %.80q", line)
 			continue
 		}
 		if len(words) == 3 {

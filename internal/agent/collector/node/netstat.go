@@ -73,7 +73,7 @@ func parseNetstat(data []byte) ([]field, error) {
 		}
 		protocol, colon := strings.CutSuffix(names[0], ":")
 		if !colon || words[0] != names[0] || len(words) != len(names) {
-			bad = fmt.Errorf("no names and values: %.80q", line)
+			bad = fmt.Errorf("not a line of names and values: %.80q", line)
 			names = words // this may be the line of names
 			continue
 		}

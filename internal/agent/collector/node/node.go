@@ -30,7 +30,7 @@ type Options struct {
 	// Net is a directory with the net directory of the machine, such as /proc/1 in a container with a network of its own.
 	// Empty stands for Proc.
 	Net string
-	// Confidential says that this machine is a confidential virtual machine. Its host often shows it no steal time.
+	// Confidential means that this machine is a confidential virtual machine. Its host often reports no steal time.
 	Confidential bool
 }
 

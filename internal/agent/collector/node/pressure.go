@@ -95,7 +95,7 @@ func newSchedstat(o Options) part {
 			return orNoData(err)
 		}
 		if len(s.CPUs) == 0 { // procfs returns no error of reading
-			return errors.New("reading /proc/schedstat: it names no CPU")
+			return errors.New("reading /proc/schedstat: no CPU found")
 		}
 		cpus := once{}
 		for _, cpu := range s.CPUs {

@@ -87,7 +87,7 @@ func parsePairs(data []byte) ([]field, error) {
 			continue
 		}
 		if len(words) != 2 || !isName(words[0]) {
-			bad = fmt.Errorf("no name and number: %.80q", line)
+			bad = fmt.Errorf("not a name and a number: %.80q", line)
 			continue
 		}
 		v, err := number(words[1])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package processreads is the collector of how reading other processes goes: which of them do not answer. It reads
-// nothing itself.
+// Package processreads is the collector of statistics about reads of other processes, such as reads that did not return in time.
+// It reads no process itself.
 package processreads
 
 import (

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// mostChanges is how often the settings of a workload may change within changesIn. Each change makes new series, and a
+	// mostChanges is the maximum number of changes of a workload's settings within changesIn. Each change makes new series. A
 	// program that restarts with another value each time would make one in each scrape.
 	mostChanges = 12
 	changesIn   = time.Hour

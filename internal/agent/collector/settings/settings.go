@@ -43,8 +43,8 @@ type Options struct {
 	Reads *reader.Pool
 	// Names are the names of the environment variables that are settings. Without names, no environment is read.
 	Names []string
-	// Manifest returns the settings in the manifest of a main process; none if it has no manifest, and ErrLater if it is not read
-	// yet. Nil means that none is read.
+	// Manifest returns the settings in the manifest of a main process. It returns none if the process has no manifest, and
+	// ErrLater if the manifest was not read yet. If Manifest is nil, no manifests are read.
 	Manifest func(Main) (map[string]string, error)
 	Mains    func() []Main
 }
@@ -87,15 +87,15 @@ func New(o Options) *Collector {
 	c.info = metric.New(metric.Desc{
 		Name: "teescope_workload_setting_info", Kind: metric.Info, Source: metric.Kernel,
 		Labels: append(slices.Clone(labels), "setting", "value"),
-		Help: "Always 1. One series for each setting of a workload: an environment variable of workloads.settings that its main process, the one that " +
-			"started first, was started with, or a key of its manifest if the process runs in Gramine. Values are cut after 64 bytes. What the process changed later is not seen. " +
-			"Absent while they have changed more than 12 times in the last hour.",
+		Help: "Always 1. One series for each setting of a workload. A setting is an environment variable listed in workloads.settings, or a key of the manifest of a Gramine process. " +
+			"A variable has the value with which the main process, the oldest one, was started. Values are cut after 64 bytes. Later changes by the process are not visible. " +
+			"Absent if the settings changed more than 12 times in the last hour.",
 		Origin: "/proc/PID/environ, APPLICATION.manifest",
 	})
 	c.number = metric.New(metric.Desc{
 		Name: "teescope_workload_settings", Kind: metric.Gauge, Unit: "settings", Source: metric.Kernel, Labels: labels,
 		Help: "Number of series of teescope_workload_setting_info of a workload. 0 means that none was set. Absent if they have changed more than 12 times in the last hour. " +
-			"Absent if they could not be read: the process has no environment or has written a title over it (Redis, nginx, PostgreSQL), or its manifest for Gramine " +
+			"Absent if they could not be read. Then the process has no environment or has written a title over it (Redis, nginx, PostgreSQL), or its Gramine manifest " +
 			"has more than 1 MiB or was written after the process started.",
 		Origin: "/proc/PID/environ, APPLICATION.manifest",
 	})
@@ -139,7 +139,7 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	return nil
 }
 
-// look reads the settings of a main process.
+// look reads the settings of a main process and of its manifest.
 func (c *Collector) look(m Main) *found {
 	of := &found{read: c.now()}
 	if len(c.wanted) > 0 {
@@ -202,7 +202,7 @@ func (c *Collector) environment(m Main) (map[string]string, error) {
 	if (now.Started - m.Started).Abs() > tick {
 		return nil, errEnded
 	}
-	// What was found are parts of the whole environment, which would stay in memory with them.
+	// The found strings are parts of the whole environment. Copies let the rest be freed.
 	kept := make(map[string]string, len(found))
 	for name := range c.wanted {
 		if value, is := found[name]; is {

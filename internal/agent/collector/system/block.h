@@ -22,7 +22,7 @@ struct {
 	__type(value, struct block_io);
 } blocks SEC(".maps");
 
-/* Whose a request is. The slot may have another owner when the request ends. */
+/* The workload that made a request. When the request ends, the slot may have another owner. */
 struct requester {
 	u32 slot;
 	u32 owner; /* as owner_of */
@@ -49,8 +49,9 @@ static __always_inline bool is_of_driver(struct request *rq)
 	return (rq->cmd_flags & REQ_OP_MASK) >= REQ_OP_SCSI_IN;
 }
 
-/* Returns the slot of a request that a kernel thread makes: that of the cgroup that the kernel charges it to, if that cgroup
- * is a container or a unit. Write-back and encryption work for others. */
+/* Returns the slot for a request of a kernel thread. It is the slot of the cgroup that the kernel charges the request to, if that
+ * cgroup is a container or a unit. Kernel threads perform write-back and encryption for other workloads.
+ */
 static __always_inline u32 charged_slot(struct request *rq)
 {
 	struct group_key key = {};
@@ -74,7 +75,7 @@ static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags
 	return 0;
 }
 
-/* The request is merged into another one, which ends for both, or it is not counted. */
+/* Removes a request that is not counted, or that was merged into another request. */
 static __always_inline int forget_request(struct request *rq)
 {
 	u64 key = (u64)rq;
@@ -92,7 +93,7 @@ static __always_inline bool is_counted(struct request *rq)
 	return flags & counted;
 }
 
-/* Reports whether a request ends now. One with a flush ends several times, and the last time counts. */
+/* Reports whether a request ends now. A request with a flush ends several times. Only the last time counts. */
 static __always_inline bool ends(struct request *rq, u32 bytes)
 {
 	u32 flushing = RQF_FLUSH_SEQ;
@@ -122,7 +123,7 @@ static __always_inline int end_request(struct request *rq, u32 bytes)
 
 	if (is_of_driver(rq))
 		return 0;
-	if (!is_counted(rq)) /* as of a device whose administrator has switched that off */
+	if (!is_counted(rq)) /* such as on a device with disabled statistics */
 		return forget_request(rq);
 	last = ends(rq, bytes);
 	known = bpf_map_lookup_elem(&requests, &key);

@@ -13,12 +13,12 @@ const (
 	beginProbe  = "block_begin"
 	queuedProbe = "block_queued"
 	endProbe    = "block_end"
-	// startTracepoint exists from 6.5 on. It comes where a thread makes a request.
+	// startTracepoint fires when a thread makes a request (Linux 6.5).
 	startTracepoint = "block_io_start"
 )
 
-// blockProbes are the probes on requests to block devices, the end last. An older kernel shows a request when it is issued to the
-// device, which another thread may do if a scheduler of the device has queued it before.
+// blockProbes are the probes on requests to block devices. The probe on the end of a request is the last one. Older kernels
+// report a request when it is issued to the device. If a scheduler has queued the request before, another thread may issue it.
 func blockProbes() []bpf.Probe {
 	return []bpf.Probe{
 		{Name: beginProbe, Ways: []bpf.Way{
@@ -31,7 +31,8 @@ func blockProbes() []bpf.Probe {
 	}
 }
 
-// needless reports whether a probe is not needed because of those that are attached: where requests are seen when they begin.
+// needless reports whether the attached probes make a probe unnecessary. The probe on queued requests is not needed if requests
+// are counted when they begin.
 func (k *kernelSide) needless(probe string) bool {
 	if probe != queuedProbe {
 		return false

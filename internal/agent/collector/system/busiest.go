@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// minCPUs is the CPU time per time from which on the threads of a workload are inspected. So there are at most two such
-	// workloads for each CPU.
+	// minCPUs is the minimum CPU use, in CPUs, of a workload whose threads are inspected. So there are at most two such workloads
+	// for each CPU.
 	minCPUs = 0.5
 	// minWindow is the minimum time between two looks. The kernel gives the CPU time of a thread in ticks of 10 ms.
 	minWindow = time.Second
@@ -26,11 +26,10 @@ const (
 	maxLook = 200 * time.Millisecond
 )
 
-// busiest finds the busiest thread of each busy workload. The CPU time of a workload is known exactly. What it used more
-// than the threads that were read bounds every thread that was not read. The busiest of those that were read is
-// the busiest of all if it ran at least as long. Otherwise there is no ratio.
-//
-// Only Collect uses it, without the lock of the collector except in plan.
+// busiest finds the busiest thread of each busy workload. The CPU time of a workload is known exactly. The part of it that the
+// threads that were read did not use is an upper bound for every other thread. So the busiest thread that was read is the busiest
+// of all if it ran at least that long. Otherwise there is no ratio.  Only Collect uses it, without the lock of the collector
+// except in plan.
 type busiest struct {
 	proc   hostfs.Root          // /proc
 	clock  func() time.Duration // time since boot

@@ -5,8 +5,9 @@
 
 #include "slots.h"
 
-/* Calls of x86-64 by number. Not those that return a number of messages, and not those that move no bytes of the caller's
- * memory (sendfile, splice, copy_file_range). */
+/* System calls of x86-64 by number. The list omits calls that return a number of messages, and calls that do not move bytes of
+ * the caller's memory (sendfile, splice, copy_file_range).
+ */
 static __always_inline void count_bytes(struct cpu_state *state, u32 call, long n)
 {
 	struct row *row = row_of(state);

@@ -41,7 +41,7 @@ static __always_inline int on_frequent_cache(u32 op, u64 n)
 	return open_now() ? on_cache(op, n) : 0;
 }
 
-/* The last step of a read that gets its pages in several. */
+/* The last step of a read that gets its pages in several steps. */
 struct read_step {
 	u64 call; /* how many calls of the thread had read before */
 	u64 mapping;
@@ -49,7 +49,7 @@ struct read_step {
 	u64 last;
 };
 
-/* Only of threads that have read several pages at once. */
+/* Only for threads that have read several pages at once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -92,7 +92,7 @@ static __always_inline int on_get_pages(struct address_space *mapping, u64 first
 	return first <= last ? on_cache(CACHE_ACCESS, last - first + 1) : 0;
 }
 
-/* The same on kernels without the tracepoint, at the beginning of a read. */
+/* The same at the beginning of a read, on kernels without the tracepoint. */
 static __always_inline int on_read(struct kiocb *call, struct iov_iter *to)
 {
 	s64 from, to_byte, size;

@@ -67,7 +67,7 @@ func (s *Demands) note(probes []bpf.Status) {
 	}
 }
 
-// follow makes the last demand the present state.
+// follow applies the last demand.
 func (c *Collector) follow() {
 	d := c.demands.get()
 	c.mu.Lock()

@@ -22,8 +22,9 @@ struct {
 	__type(value, struct call_durations);
 } durations SEC(".maps");
 
-/* Of the restarted calls of watched processes, by thread ID. User space sets the size, and empties it when it switches
- * timing on. */
+/* The starts of restarted calls of watched processes, by thread ID. User space sets the size, and empties the map when it
+ * switches timing on.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -137,11 +137,11 @@ func newFamilies() *families {
 		blockTime: twin(metric.Desc{
 			Name: "teescope_block_io_latency_seconds", Kind: metric.Histogram, Unit: "seconds", Bounds: metric.Doubled(blockShift, blockBuckets-1),
 			Labels: []string{"operation"},
-			Help: "Distribution of the time of requests to block devices, from their creation in the kernel, so with the time in its queues, to their " +
-				"end. Number, operation (read, write, discard) and time are those of /proc/diskstats: a flush is a write of no bytes, and " +
-				"merged requests are one. A request counts for the workload of the thread that made it. One that a kernel thread makes, as " +
-				"when pages are written back later, counts for the container or unit that the kernel charges it to (cgroup v2 with the " +
-				"io controller), and for kernel otherwise. Stacked devices count at each device that has a queue of its own. Counted at every teescope_self_level.",
+			Help: "Distribution of the time of requests to block devices, from creation to completion, including the time in the kernel's queues. " +
+				"Number, operation (read, write, discard) and time agree with /proc/diskstats: a flush is a write of zero bytes, and " +
+				"merged requests count as one. A request counts for the workload of the thread that made it. Requests of kernel threads, such " +
+				"as write-back, count for the container or unit that the kernel charges (cgroup v2 with the " +
+				"io controller), otherwise for kernel. With stacked devices, a request counts at each device that has its own queue. Counted at every teescope_self_level.",
 			Origin: "tracepoints block:block_io_start (to 6.4 block_rq_insert and block_rq_issue) and block:block_rq_complete; request.start_time_ns",
 		}),
 		blockBytes: twin(metric.Desc{
@@ -185,10 +185,10 @@ func newFamilies() *families {
 		}),
 		busiest: metric.New(metric.Desc{
 			Name: "teescope_busiest_thread_cpu_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: workloadLabels, Source: metric.Kernel,
-			Help: "Share of the time between this collection and the previous one in which the workload's busiest thread ran on a CPU, 0 to 1. " +
-				"1 is a thread that never waited. The time is at least a second, and CPU time is known to 20 ms. Absent for workloads that " +
-				"used less than half a CPU, and while it is not certain which thread was the busiest: in the first collection of a busy " +
-				"workload, and with more than 512 threads until they were searched.",
+			Help: "Share of the time since the previous collection in which the workload's busiest thread ran on a CPU, 0 to 1. " +
+				"1 means that the thread never waited. The time is at least a second, and CPU time has a precision of 20 ms. Absent for workloads that " +
+				"used less than half a CPU, and while the busiest thread is not known. It is not known in the first collection of a busy " +
+				"workload, and with more than 512 threads until all were read.",
 			Origin: "utime, stime and starttime in /proc/PID/task/TID/stat; the workload's CPU time",
 		}),
 		oomKills: metric.New(metric.Desc{
@@ -228,12 +228,12 @@ func newFamilies() *families {
 		change: metric.New(metric.Desc{
 			Name: "teescope_workload_change_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Kernel,
 			Labels: append(append([]string{}, workloadLabels...), "change"),
-			Help: "Unix time at which the main process of a workload (not of a container) last replaced another one: change is restart " +
+			Help: "Unix time at which the main process of a workload (not of a container) last replaced another one. change is restart " +
 				"if it runs the same program file, and deployment if it runs another one. Absent before the first change.",
 			Origin: "task_struct.start_boottime; device, inode, size and modification time of /proc/PID/exe; process groups",
 		}),
 		workloads: agentFamily("teescope_workloads", metric.Gauge, "workloads",
-			"Named workloads, and groups of processes that count into other because of the limit (raise --workloads.max).", "state"),
+			"Number of named workloads, and of process groups that are counted in the workload other because the limit is reached (raise --workloads.max).", "state"),
 		slots: agentFamily("teescope_slots", metric.Gauge, "slots",
 			"Slots in the BPF maps: one for each group of processes with the same cgroup and program.", "state"),
 		lost: agentFamily("teescope_attribution_lost_total", metric.Counter, "events",
@@ -248,16 +248,16 @@ func newFamilies() *families {
 		budget: agentFamily("teescope_self_budget_ratio", metric.Gauge, "ratio",
 			"Share of the machine's CPU time that watching may take (overhead.budget, times five if processes are watched)."),
 		selfCost: agentFamily("teescope_self_cpu_ratio", metric.Gauge, "ratio",
-			"Share of the machine's CPU time that watching takes: the agent's process (part=\"agent\", measured), and the probes "+
-				"(part=\"probes\", estimated from the rate of each event and its cost).", "part"),
+			"Share of the machine's CPU time that watching takes. part=\"agent\" is the agent's process, measured. part=\"probes\" is "+
+				"estimated from the rate of each event and its cost.", "part"),
 		eventCost: agentFamily("teescope_self_event_seconds", metric.Gauge, "seconds",
-			"Estimated cost of one counted event in seconds: the eBPF program (part=\"program\", measured for one second in thirty) and the "+
-				"kernel's path to it in a loop (part=\"kernel\", measured as teescope_self_loop_seconds says). "+
+			"Estimated cost of one counted event in seconds. part=\"program\" is the eBPF program, measured for one second in thirty. "+
+				"part=\"kernel\" is the kernel's path to it, measured in a loop (see teescope_self_loop_seconds). "+
 				"Absent before it was measured.", "event", "part"),
 		loop: agentFamily("teescope_self_loop_seconds", metric.Gauge, "seconds",
-			"Time of one event in a loop at the start, in the fastest of several short runs, without its probe (probe=\"absent\") and "+
-				"with it (probe=\"attached\"). The difference is what counting it costs. Absent where the difference was not plausible, "+
-				"and constants are used.", "event", "probe"),
+			"Time of one event, measured in a loop at the start: the fastest of several short runs, without its probe (probe=\"absent\") and "+
+				"with it (probe=\"attached\"). The difference is the cost of counting. Absent where the difference was not plausible. "+
+				"Constants are used then.", "event", "probe"),
 		attaching: agentFamily("teescope_self_attach_seconds", metric.Gauge, "seconds",
 			"CPU time of detaching and reattaching one eBPF program, measured. While events are sampled, this happens once in each second. "+
 				"Programs that this kernel changes only slowly, or with a privilege that the agent has dropped, stay attached. "+

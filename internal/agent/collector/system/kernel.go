@@ -45,7 +45,7 @@ type kernelSide struct {
 	changes  []changeRing // has one element
 
 	wholeCgroups attribution.Table
-	programs     attribution.Table // the names of programs that are not the names of their processes, by process
+	programs     attribution.Table // program names that differ from the name of the process, by process
 	callErrors   *ebpf.Map
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// maxLoaders is how many processes with the name of a loader one pass looks at.
+// maxLoaders is the maximum number of processes with the name of a loader that one pass inspects.
 const maxLoaders = 256
 
-// nameLoaders names loaders of Gramine that started before the programs were attached, after their applications. The
-// kernel side reads the arguments only of the process that runs, so it gave them the slot of all programs named
-// "loader". It gives them a new one at their next event.
+// nameLoaders gives loaders of Gramine that started before the programs were attached the names of their applications. The kernel
+// side reads the arguments of the current process only. So it has assigned these loaders to the slot of all programs named
+// "loader". It assigns a new slot at their next event.
 func (s *slots) nameLoaders(proc hostfs.Root, reads *reader.Pool) error {
 	if !s.loaders {
 		return nil

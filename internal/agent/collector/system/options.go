@@ -24,9 +24,9 @@ type Options struct {
 	OnDemand bool
 	// Budget is the share of the machine's CPU time that watching may take. 0, or 1 and more, means no limit.
 	Budget float64
-	// Others returns the CPU time that programs of others have taken, which is part of the same budget: the measured time of
-	// the programs, and the time of the kernel's path to them. Its argument is the speed of this machine relative to the
-	// machine of the constant costs. Nil is none.
+	// Others returns the CPU time of eBPF programs of other collectors, which is part of the same budget: the measured time of
+	// the programs, and the time of the kernel's path to them. Its argument is the speed of this machine relative to the machine
+	// of the constant costs. If nil, both times are zero.
 	Others func(relative float64) (program, path time.Duration)
 	// Proc, Sys and Cgroup are the roots of /proc, /sys and of the cgroup file systems.
 	Proc, Sys, Cgroup string
@@ -34,7 +34,8 @@ type Options struct {
 	Detector *tee.Detector
 	// Reads reads processes that may not answer.
 	Reads *reader.Pool
-	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. Nil leaves the UID.
+	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. If nil, the identity keeps
+	// the UID of the pod.
 	Pods func(*workload.Identity) bool
 	Log  *slog.Logger
 }

@@ -136,7 +136,7 @@ func (o *overhead) reportExcess() {
 	}
 }
 
-// stillExceeded is the share of the budget below which it is no longer exceeded.
+// stillExceeded is a fraction of the budget. An exceeded budget counts as exceeded until the cost is below it.
 const stillExceeded = 0.7
 
 func percent(share float64) string { return fmt.Sprintf("%.2g%%", 100*share) }

@@ -13,8 +13,8 @@ import (
 // preemptFile has the kernel's preemption models with the present one in brackets, from 5.13 on.
 const preemptFile = "kernel/debug/sched/preempt"
 
-// Preemption of the kernel, and so of eBPF programs that run with preemption enabled. A program that another thread has
-// preempted is not run for that thread: the kernel counts a recursion miss, and the event is lost.
+// preemption describes whether threads can preempt eBPF programs, which some kernels run with preemption enabled. A program that
+// another thread has preempted is not run for that thread: the kernel counts a recursion miss, and the event is lost.
 type preemption struct {
 	functions   bool // programs on functions (fentry) may be preempted: in all versions, if the kernel is preempted
 	tracepoints bool // programs on tracepoints may be preempted: most, from 7.0 on

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The CPU time of a running thread. The kernel adds to sum_exec_runtime at switches and ticks, so it may be 10 ms old,
- * and a window may be 2 ms long. What is missing is the scheduler's clock less exec_start (update_curr in
- * kernel/sched/fair.c). Programs cannot read this clock. But it passes as bpf_ktime_get_ns does, and a switch has just
- * read it. So the difference of the two clocks is stored at one switch of each cycle.
+ * The CPU time of a running thread.
+ *
+ * The kernel adds to sum_exec_runtime at switches and ticks, so it may be 10 ms old, and a window may be 2 ms long. The missing
+ * part is the scheduler's clock minus exec_start (update_curr in kernel/sched/fair.c). Programs cannot read this clock. It
+ * advances like bpf_ktime_get_ns, and a context switch has just read it. So the difference of the two clocks is stored at one
+ * switch of each cycle.
  */
 #ifndef TEESCOPE_RUNNING_H
 #define TEESCOPE_RUNNING_H

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// startMost is the time of measurements after which the start begins no further one.
+	// startMost is the total time of measurements at the start. No measurement begins after it.
 	startMost = 25 * time.Millisecond
-	// loopMost is the time for which a loop runs, and loopRuns the most runs in it. A run is short. So the shortest of several
-	// contains neither an interrupt nor another thread, also on a busy machine.
+	// loopMost is the time for which a loop runs, and loopRuns the maximum number of runs in it. A run is short. So the shortest
+	// of several runs contains neither an interrupt nor another thread, even on a busy machine.
 	loopMost, loopRuns    = 800 * time.Microsecond, 40
 	callsOfRun, pageOfRun = 100, 32
 	// roundsMost is the time for which two threads wake each other. Fewer than leastRounds rounds are not significant.

@@ -11,11 +11,11 @@ import (
 	"unsafe"
 )
 
-// sums are the sums of each slot's rows over all CPUs. The kernel side marks the rows that it counts into (touch in
-// slots.h). So a reading costs as much as rows have counted since the last one, however many CPUs and slots there are.
+// sums are the sums of each slot's rows over all CPUs. The kernel side marks the rows that it counts into (touch in slots.h). So
+// the cost of a reading depends on the number of rows that have counted since the last one, not on the number of CPUs and slots.
 //
-// A row counts as long as its slot is that of its CPU, and is marked at the beginning only. So the slot that each CPU had
-// at the last collection counts as marked.
+// A row counts as long as its slot is that of its CPU, and is marked at the beginning only. So the slot that each CPU had at the
+// last collection counts as marked.
 type sums struct {
 	kernel *kernelSide
 	slots  []*slotSum // by slot; nil for one that has not counted

@@ -25,8 +25,8 @@ type attachedProbe struct {
 	mechanism      bpf.Mechanism
 }
 
-// switches detaches and reattaches programs while the agent runs. A program that cannot be reattached leaves the probes
-// that are counted, with the reason. It does not affect the others. Several goroutines use switches.
+// switches detaches and reattaches programs while the agent runs. If a program cannot be reattached, its probe no longer counts,
+// and the reason is stored. Other programs are not affected. It is safe for concurrent use.
 type switches struct {
 	programs attacher
 	log      *slog.Logger
@@ -68,7 +68,7 @@ func (s *switches) stop(p attachedProbe, reason string) {
 	s.absent[p.probe] = reason
 }
 
-// reason says why a probe that was attached sees no events now. It is empty if it sees them.
+// reason returns the reason why an attached probe sees no events now. It is empty if the probe sees them.
 func (s *switches) reason(probe string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,7 @@ func (c *Collector) Init(context.Context) error {
 var ErrNoBTF = errors.New("this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): " +
 	"run one built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels from 5.15 on are")
 
-// explain replaces errors that the user can fix by one that says how.
+// explain replaces an error that the user can fix by one that says how.
 func explain(err error) error {
 	if errors.Is(err, ebpf.ErrNotSupported) && !exists("/sys/kernel/btf/vmlinux") {
 		return ErrNoBTF

@@ -15,7 +15,7 @@
 
 enum calls {
 	CALLS = 512, /* system call numbers, x86-64: 0 to 471 in Linux 6.18 */
-	/* Times outside of system calls, which are beside those of calls: */
+	/* Pseudo call numbers of times outside of system calls: */
 	CALL_IO_WAIT = 508,  /* a thread waited for block I/O, in a page fault */
 	CALL_CPU_WAIT = 509, /* a thread waited for a CPU; also in calls of idle_calls */
 	CALL_COMPAT = 510,   /* made through the 32-bit entry, which has other numbers */
@@ -152,13 +152,13 @@ struct call_durations {
 	u64 ns;
 };
 
-/* Of a call in flight whose word was restarted. */
+/* The start of a call in flight whose word was restarted. */
 struct call_start {
 	u64 ns;	     /* when the call began (bpf_ktime_get_ns) */
 	u64 word[2]; /* of the call before and after it was restarted last; the thread has one of them */
 };
 
-/* Of the slot of a watched process. */
+/* The properties of the slot of a watched process. */
 struct watched_slot {
 	u32 base;  /* the slot of its group, which its children get; 0 for other slots */
 	u32 place; /* of its distributions, from 1; 0 without */
@@ -235,7 +235,7 @@ struct error_key {
 
 #define TIMING_OFF (~0ULL)
 
-/* What user space sets while the programs run. */
+/* Settings that user space changes while the programs run. */
 struct control {
 	u64 timing_since; /* calls that began after this (bpf_ktime_get_ns) are timed; or TIMING_OFF */
 	u64 sampled;	  /* frequent events are counted in windows only */
@@ -255,7 +255,7 @@ struct change_ring {
 	u32 tgid[CHANGES];
 };
 
-/* What was lost: the index of `losses`. */
+/* Kinds of losses: the index of `losses`. */
 enum loss {
 	LOST_GROUPS,   /* processes folded into SLOT_OTHER because no slot was free */
 	LOST_PIDS,     /* processes with a pid beyond slot_of_pid */

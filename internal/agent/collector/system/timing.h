@@ -57,8 +57,9 @@ static __always_inline void add_outside(struct cpu_state *state, u32 what, u64 n
 		t->call_ns[what] += ns;
 }
 
-/* The thread waits outside of a call: for a page that is read from a device. Other such waits are not for devices, as when a
- * process is stopped. */
+/* The thread waits outside of a call, for a page that is read from a device. Other waits outside of calls, such as those of a
+ * stopped process, are not for devices.
+ */
 static __always_inline void begin_io_wait(struct cpu_state *state, struct task_struct *task)
 {
 	struct task_struct___waiting *waiting = (void *)task;
@@ -68,8 +69,9 @@ static __always_inline void begin_io_wait(struct cpu_state *state, struct task_s
 		state->call = bpf_ktime_get_ns() << CALL_BITS | CALL_IO_WAIT;
 }
 
-/* The thread runs again on this CPU. Its wait for the CPU is part of a wait for I/O that ends now, or of the time of a call. Or it is
- * counted by itself, when the thread is switched out and the kernel's counter has it. */
+/* The thread runs again on this CPU. Its wait for the CPU is part of an I/O wait that ends now, or of the time of a call.
+ * Otherwise it is counted separately when the thread is switched out, because only then the kernel's counter contains it.
+ */
 static __always_inline void end_wait(struct cpu_state *state)
 {
 	u32 call = state->call & (CALLS - 1);

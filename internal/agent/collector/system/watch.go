@@ -32,7 +32,7 @@ type unmatched struct {
 	told    bool
 }
 
-// silentFor is how long a rule may match no process before that is logged, once.
+// silentFor is the time after which a rule that has matched no process is logged, once.
 const silentFor = time.Minute
 
 // note remembers which rules match a process, and returns their texts.
