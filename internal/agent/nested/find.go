@@ -64,7 +64,7 @@ func Find(proc hostfs.Root, program *executable.Program, names []string) ([]Func
 		case len(addresses) == 0:
 			return nil, fmt.Errorf("it has no function %s: it may be inlined, in a library, or the file is stripped%s", text.Terminal(names[i]), similar(program, names[i]))
 		case len(f.Points) == 0:
-			return nil, fmt.Errorf("%s has no function that another name does not have already", text.Terminal(names[i]))
+			return nil, fmt.Errorf("all functions that match %s match an earlier name already", text.Terminal(names[i]))
 		case len(f.Points) > maxPoints:
 			return nil, fmt.Errorf("%d functions match %s: at most %d can be timed as one", len(f.Points), text.Terminal(names[i]), maxPoints)
 		}

@@ -20,11 +20,11 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// The program that is measured calls its root this often, and each root an empty function.
+// The measured program calls its root this often, and each root calls an empty function this often.
 const (
 	rootCalls  = 20
 	emptyCalls = 100
-	// rounds are those of a measurement. The machine's other programs make the results differ.
+	// rounds is the number of rounds of a measurement. Other programs on the machine make the results differ.
 	rounds = 5
 	// measureLimit ends a measurement that hangs.
 	measureLimit = 20 * time.Second
@@ -45,8 +45,9 @@ var (
 	}
 )
 
-// Measure finds what probes cost on this machine, with a program that calls an empty function. The function's time is what
-// probes add to the call itself. The time of the function around it, for each call, is what they add to that.
+// Measure measures the cost of probes on this machine, with a program that calls an empty function. The time of that function is
+// what probes add to the call itself. The time of the function around it, divided by the calls, is what they add to that
+// function.
 func Measure(ctx context.Context) (Costs, error) {
 	var c Costs
 	for _, k := range []struct {
@@ -57,7 +58,7 @@ func Measure(ctx context.Context) (Costs, error) {
 		for range rounds {
 			one, err := measure(ctx, k.leaf)
 			if err != nil {
-				return Costs{}, fmt.Errorf("measuring what a probe costs: %w", err)
+				return Costs{}, fmt.Errorf("measuring the cost of a probe: %w", err)
 			}
 			inside, whole = append(inside, one.Inside), append(whole, one.Whole)
 		}
@@ -137,7 +138,7 @@ func loop(leaf []byte) (image []byte, root, empty uint64) {
 	const base, headers = 0x400000, 64 + 56
 	var code bytes.Buffer
 	put := func(b ...byte) { code.Write(b) }
-	number := func(n int) { _ = binary.Write(&code, binary.LittleEndian, int32(n)) } // a buffer takes all
+	number := func(n int) { _ = binary.Write(&code, binary.LittleEndian, int32(n)) } // a buffer returns no error
 	const startSize, rootSize = 24, 22
 	put(0xbb) // mov $rootCalls, %ebx
 	number(rootCalls)
@@ -175,7 +176,7 @@ func loop(leaf []byte) (image []byte, root, empty uint64) {
 		},
 		elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: base, Paddr: base, Filesz: size, Memsz: size, Align: 0x1000},
 	} {
-		_ = binary.Write(&out, binary.LittleEndian, part) // fixed size, and a buffer takes all
+		_ = binary.Write(&out, binary.LittleEndian, part) // fixed size, and a buffer returns no error
 	}
 	out.Write(code.Bytes())
 	return out.Bytes(), root, empty

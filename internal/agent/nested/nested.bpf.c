@@ -4,12 +4,12 @@
 /*
  * Times calls of functions in each other, by probes at their entries and returns.
  *
- * Each thread has a stack of the calls that go on. A return belongs to the call whose stack pointer it has, so a call that
- * ends without a return, by longjmp for instance, is noticed. Probes take time, which would be counted as that of the
- * functions. User space measures it first and the programs subtract it.
+ * Each thread has a stack of its unfinished calls. A return belongs to the call with the same stack pointer. So a call that ends
+ * without a return, for instance by longjmp, is detected. The time of probes would count as time of the functions. User space
+ * measures it first, and the programs subtract it.
  *
- * A call that has not returned counts in totals up to the last event of its thread, so that the time of the calls within is not
- * more than its own.
+ * A call that has not returned counts in totals up to the last event of its thread. So the time of the calls within is not more
+ * than its own.
  */
 #include "nested.h"
 #include "descent.h"
@@ -86,8 +86,9 @@ static __always_inline struct lost *all_lost(void)
 
 static const struct thread no_thread;
 
-/* Reports whether user space has stopped the measurement. The probes are detached one after the other, so that a function would
- * be seen to return whose inner calls are no longer seen. */
+/* Reports whether user space has stopped the measurement. The probes are detached one by one. Without this flag, a function could
+ * be seen to return whose inner calls are no longer seen.
+ */
 static __always_inline bool stopped(void)
 {
 	struct lost *lost = all_lost();
@@ -107,7 +108,7 @@ static __always_inline u64 less(u64 from, u64 what)
 	return from > what ? from - what : 0;
 }
 
-/* Reports whether the function of the frame at an index is in a frame further out too. */
+/* Reports whether the function of the frame at an index is also in an outer frame. */
 static __always_inline bool within_itself(struct thread *t, u64 index, u64 function)
 {
 	u64 i;
@@ -144,7 +145,7 @@ static __always_inline void abandon(struct thread *t, u64 index)
 		ADD(to->left_ns, ns);
 }
 
-/* Forgets the calls whose stack is no longer in use when the calls that go on have theirs at or above `stack`. */
+/* Drops the calls whose stack is no longer in use: unfinished calls have theirs at or above `stack`. */
 static __always_inline void unwind(struct thread *t, u64 stack)
 {
 	int i;
@@ -302,7 +303,7 @@ static __always_inline int leave(struct pt_regs___stack *ctx)
 	if (stopped())
 		return 0;
 	t = this_thread(false);
-	if (!t) { /* this thread had no place among all that have called the root, or is that of a child by fork */
+	if (!t) { /* the map of threads is full, or the thread is that of a child by fork */
 		if (!function && is_timed((void *)bpf_get_current_task()))
 			LOST(unpaired);
 		return 0;

@@ -2,8 +2,8 @@
 
 // Package nested times calls of functions that are nested in each other, by probes at their entries and returns.
 //
-// It measures what a probe costs on this machine before, and subtracts that. Functions inside enclaves have no probes: stacks of
-// samples say how their time is divided (internal/run/profile).
+// It measures the cost of a probe on this machine first, and subtracts it. Functions inside enclaves cannot have probes. Sampled
+// stacks show how their time is divided (internal/run/profile).
 package nested
 
 import (
@@ -24,20 +24,20 @@ import (
 //go:embed nested.bpf.o
 var object []byte
 
-// Options say what is timed.
+// Options select what is timed.
 type Options struct {
 	File      *os.File   // with all the functions
 	Functions []Function // the root is the first
-	Costs     Costs      // that are subtracted; see [Measure]
-	// The processes: one of them, and all descendants of the ancestor. 0 is none.
+	Costs     Costs      // subtracted costs; see [Measure]
+	// Process is one timed process. All descendants of Ancestor are timed too. 0 means none.
 	Process, Ancestor int
 }
 
-// Costs is what the probes of a call add to a time, by the kind of the instruction that has the probe: the kernel emulates some
-// and executes others in a single step, which takes longer.
+// Costs are the times that the probes of a call add, by the kind of the instruction that has the probe. The kernel emulates some
+// instructions and executes others in a single step, which takes longer.
 type Costs struct{ Emulated, Stepped Cost }
 
-// Cost is what the probes of a call add to a time: the median of several measurements.
+// Cost is the time that the probes of a call add: the median of several measurements.
 type Cost struct {
 	Inside    time.Duration // to the time of the call itself
 	Whole     time.Duration // to the time of each function around it
@@ -59,7 +59,7 @@ type Timer struct {
 	open      uint64 // calls that had not returned at the end
 }
 
-// Open attaches the probes. It needs CAP_BPF and CAP_PERFMON. The caller has found out by [Find] that the returns of the
+// Open attaches the probes. It needs CAP_BPF and CAP_PERFMON. The caller must have checked with [Find] that the returns of the
 // functions may have probes.
 func Open(o Options) (t *Timer, err error) {
 	if len(o.Functions) == 0 || len(o.Functions) > maxFunctions {
@@ -126,8 +126,8 @@ func (t *Timer) attach(path string, sites []bpf.Site) error {
 	return nil
 }
 
-// Stop detaches the probes. Of calls that have not returned, the time up to the last event of their thread is in the totals. The
-// results stay until Close.
+// Stop detaches the probes. The totals include unfinished calls up to the last event of their thread. The results stay until
+// Close.
 func (t *Timer) Stop() error {
 	if t.probes == nil {
 		return nil
@@ -166,11 +166,11 @@ func (t *Timer) Close() error { return errors.Join(t.Stop(), t.object.Close()) }
 // Calls returns the number of finished calls of the root so far.
 func (t *Timer) Calls() uint64 { return atomic.LoadUint64(&t.functions[0].Calls) }
 
-// Lost counts calls that are in no number. Of those that have not returned, the totals have a part.
+// Lost counts calls that no figure includes. The totals include a part of the time of those that have not returned.
 type Lost struct {
 	Deep     uint64 // made within 16 other calls of the functions
 	Unwound  uint64 // left without a return: by longjmp, an exception, or a change of the stack
-	Unpaired uint64 // returned without a known begin
+	Unpaired uint64 // returned without a known beginning
 	Open     uint64 // had not returned at the end
 }
 
@@ -185,12 +185,12 @@ type Time struct {
 	Name      string
 	Calls     uint64
 	Outermost uint64 // calls that are not within another call of the function
-	// Total is the time of the outermost calls, with all that they call, without the cost of probes. It has that of Finished
-	// ones and, of those that have not returned, the time up to the last event of their thread.
+	// Total is the time of the outermost calls, with all that they call, without the cost of probes. It is the time of the
+	// Finished ones, and the time of unfinished ones up to the last event of their thread.
 	Total, Finished time.Duration
 	Own             time.Duration // of all calls, without the calls of other functions that are timed
 	Probes          time.Duration // cost of probes that was subtracted from the outermost calls
-	// Caller is the function of these that makes most of the calls by time, and Within the time of these calls. It is
+	// Caller is the timed function whose calls of this one take the most time, and Within is the time of these calls. Caller is
 	// empty for the root.
 	Caller string
 	Within time.Duration
@@ -223,8 +223,8 @@ func (t *Timer) Read() Times {
 	return all
 }
 
-// Quantile estimates a quantile of the outermost calls' times. A bucket's bounds differ by at most an eighth. It is NaN
-// nanoseconds without a call.
+// Quantile estimates a quantile of the outermost calls' times in nanoseconds. A bucket's bounds differ by at most an eighth. The
+// result is NaN without a call.
 func (t *Time) Quantile(q float64) float64 {
 	total := uint64(0)
 	for _, n := range t.histogram {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the programs that time nested functions share with user space. */
+/* Types that the programs that time nested functions share with user space. */
 #ifndef TEESCOPE_NESTED_H
 #define TEESCOPE_NESTED_H
 
@@ -15,7 +15,9 @@ enum limits {
 	BUCKETS = 336,	   /* the last one ends at 2^44 ns, which is 4.9 hours */
 };
 
-/* What the probes of a function add to a time, in nanoseconds. A cookie has the function and, above it, the kind of its instruction. */
+/* The times that the probes of a function add, in nanoseconds. A cookie has the function and, above it, the kind of its
+ * instruction.
+ */
 struct cost {
 	u64 inside; /* to the time of the call itself */
 	u64 whole;  /* to that of each function around it */
@@ -34,7 +36,7 @@ struct function {
 	u64 parent_ns[MAX_FUNCTIONS];
 };
 
-/* A call that goes on. */
+/* An unfinished call. */
 struct frame {
 	u64 stack; /* the stack pointer at the entry, which points to the return address */
 	u64 began;
@@ -57,7 +59,7 @@ struct lost {
 	u64 stopped;  /* user space sets it to end the measurement */
 	u64 deep;     /* within MAX_DEPTH others */
 	u64 unwound;  /* left without a return: by longjmp, an exception or a change of the stack */
-	u64 unpaired; /* a return without a known begin */
+	u64 unpaired; /* a return without a known beginning */
 };
 
 GO_TYPE(nested, struct cost, cost);

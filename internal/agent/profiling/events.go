@@ -120,7 +120,7 @@ func (s *Sampler) Ignore(p Process) error {
 	return s.object.Map("ignored").Put(keyOf(p), uint8(1))
 }
 
-// Weight is how many events a sample stands for.
+// Weight is the number of events that a sample represents.
 func (s *Sampler) Weight() int {
 	if s.event.Counter() {
 		return 1
@@ -141,8 +141,8 @@ func (s *Sampler) keep(stacks map[stackKey][]uint64) {
 // Function is a function at whose calls samples are taken, in all processes that map its file.
 type Function struct {
 	Offset uint64 // in the file, of an instruction at its beginning
-	// Table says that the third argument of the function is a table of OCALLs, as that of sgx_ecall is. Its calls are not
-	// sampled: Tables returns what it was called with.
+	// Table means that the third argument of the function is a table of OCALLs, as that of sgx_ecall. The calls of the function
+	// are not sampled. Tables returns the tables that it was called with.
 	Table bool
 }
 

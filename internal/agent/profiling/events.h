@@ -51,8 +51,9 @@ struct task_struct___waits {
 };
 #pragma clang attribute pop
 
-/* Stores the beginning of a call or wait. Of those that began, the ones that have not ended and are in no map any more were
- * forgotten, because too many threads were in one. */
+/* Stores the beginning of a call or wait. Those that have neither ended nor are in a map were evicted, because too many threads
+ * were in one.
+ */
 static __always_inline void remember(void *map, u32 *tid, void *begun)
 {
 	if (!bpf_map_update_elem(map, tid, begun, BPF_NOEXIST))

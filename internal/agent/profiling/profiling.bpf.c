@@ -4,10 +4,10 @@
 /*
  * Counts the stacks of the threads that run when a performance counter overflows.
  *
- * The stacks are kept in hashes of our own and not in a map of the type stack_trace (bpf_get_stackid). That map has one
- * entry for each hash: it drops or replaces a stack whose entry is taken, which happens often long before it is full,
- * and it cannot be emptied without losing what is counted meanwhile. Here a stack is lost only if the map is full, and
- * user space reads one generation of maps while the program counts into the other.
+ * The stacks are stored in hash maps and not in a map of the type stack_trace (bpf_get_stackid). That type has one entry for each
+ * hash. It drops or replaces a stack if the entry is taken, which often happens long before the map is full. And it cannot be
+ * emptied without losing samples. Here a stack is lost only if the map is full. User space reads one generation of maps while the
+ * program counts into the other.
  */
 #include "profiling.h"
 #include "aex.h"
@@ -72,9 +72,9 @@ struct samples {
 } samples_0 SEC(".maps"), samples_1 SEC(".maps");
 
 /*
- * The generation that is counted into: "now" has one of two arrays, whose value is its number. When user space has
- * replaced the array, the kernel returns only after all programs have ended that still use the other one
- * (maybe_wait_bpf_programs in kernel/bpf/syscall.c).
+ * The generation that is counted into. "now" has one of two arrays, whose value is the number of the generation. When user space
+ * replaces the array, the kernel returns only after all programs that still use the other one have ended (maybe_wait_bpf_programs
+ * in kernel/bpf/syscall.c).
  */
 struct generation {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -131,7 +131,7 @@ static __always_inline u64 store(struct stack *s, void *stacks, u32 n, u32 tgid,
 	return key.hash;
 }
 
-/* Has the kernel walk a stack by frame pointers, and returns the number of frames. */
+/* Walks a stack by frame pointers with the kernel's function, and returns the number of frames. */
 static __always_inline u32 walk(void *ctx, struct stack *s, u64 flags)
 {
 	long bytes = bpf_get_stack(ctx, s, sizeof(*s), flags);
@@ -146,7 +146,7 @@ static __always_inline void count(void *samples, struct sample_key *key, u64 eve
 	if (!have) {
 		struct sample_count none = {};
 
-		bpf_map_update_elem(samples, key, &none, BPF_NOEXIST); /* or another CPU has */
+		bpf_map_update_elem(samples, key, &none, BPF_NOEXIST); /* or another CPU adds it */
 		have = bpf_map_lookup_elem(samples, key);
 	}
 	if (!have) {

@@ -27,7 +27,7 @@ import (
 //go:embed profiling.bpf.o
 var object []byte
 
-// Event is what takes the samples: a counter that overflows, or a random part of the events of a kind.
+// Event is the trigger of samples: the overflow of a counter, or a random part of the events of a kind.
 type Event string
 
 // The events.
@@ -49,7 +49,7 @@ const (
 	AEX Event = "aex"
 )
 
-// Counter reports whether the event is one of a performance counter. Of the others, each one is an event of its own.
+// Counter reports whether samples are taken when a performance counter overflows. For other events, a sample is one event.
 func (e Event) Counter() bool { return e == "" || e == Cycles || e == Clock }
 
 // Events lists the events.
@@ -59,7 +59,7 @@ func Events() []Event { return []Event{Cycles, Clock, SystemCalls, OffCPU, OCall
 const (
 	MaxFrequency = 5000    // samples per second and CPU
 	MaxEvery     = 1 << 20 // events for each sample, on average
-	// entries is the size of a map. One of stacks has 1 KiB each.
+	// minEntries and maxEntries bound the size of a map. An entry of a map of stacks has 1 KiB.
 	minEntries, maxEntries = 4096, 32768
 	// reserve is the time for which the maps have room if each sample has a new stack in user and kernel mode.
 	reserve = 2 // seconds
@@ -72,7 +72,7 @@ const (
 type Options struct {
 	Frequency int   // samples per second and CPU
 	Event     Event // empty: Cycles, or Clock on a machine without a PMU
-	Every     int   // an event that is none of a counter is sampled with the probability 1/Every; 0 is 1
+	Every     int   // probability 1/Every of a sample for events without a counter; 0 is 1
 	Unwind    bool  // stacks by tables for the processes that have some (SetCode), if the kernel can
 	Rows      int   // of the tables; 0 is MaxRows. One has 8 bytes
 	Ignores   bool  // a counter takes no more samples of processes that are ignored (Ignore); other events never do
@@ -92,7 +92,7 @@ type Process struct {
 type Sample struct {
 	Process
 	TID          int
-	Thread, Name string   // of the thread and of the process's first one: what they have chosen, any bytes
+	Thread, Name string   // of the thread and of the process's first one: chosen by the program, any bytes
 	User, Kernel []uint64 // stacks, the innermost address first; the others are return addresses
 	InKernel     bool     // the thread ran kernel code
 	KernelThread bool     // the thread has no user mode
@@ -216,7 +216,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 	return s.attach(o, online)
 }
 
-// attach takes the first event that the machine has.
+// attach attaches to the first event that the machine supports.
 func (s *Sampler) attach(o Options, online []int) error {
 	if !o.Event.Counter() {
 		return s.attachEvent(o.Event)
@@ -243,7 +243,7 @@ func (s *Sampler) attach(o Options, online []int) error {
 	return fmt.Errorf("event %q: use one of %v", o.Event, Events())
 }
 
-// Event returns what takes the samples, and why it is not Cycles, if the Sampler has chosen.
+// Event returns the trigger of the samples, and the reason why it is not Cycles, if the Sampler has chosen.
 func (s *Sampler) Event() (event Event, why string) { return s.event, s.why }
 
 // FollowCPUs also samples CPUs that have come on line.
@@ -275,7 +275,8 @@ func (s *Sampler) Stop() error {
 	return s.object.FollowCPUs(program, nil)
 }
 
-// Tallies returns the current tallies of all CPUs. Calls and waits whose beginning was forgotten are in no tally of a CPU.
+// Tallies returns the current tallies of all CPUs. They include calls and waits whose beginning was lost, which the tallies of
+// single CPUs do not.
 func (s *Sampler) Tallies() (all Tallies) {
 	for _, one := range s.CPUs() {
 		all.Taken, all.Idle = all.Taken+one.Taken, all.Idle+one.Idle

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the sampling program and its user side share. */
+/* Types that the sampling program and its user side share. */
 #ifndef TEESCOPE_PROFILING_H
 #define TEESCOPE_PROFILING_H
 
@@ -17,12 +17,12 @@ enum limits {
 	TABLES_SEEN = 256,
 	MAPPINGS = 128,	  /* of code of a process that is unwound */
 	UNWOUND = 1024,	  /* processes that are unwound */
-	COMPAT = 0x10000, /* a call of a 32-bit program, whose numbers are others */
+	COMPAT = 0x10000, /* a call of a 32-bit program, which has other numbers */
 };
 
 /*
- * A stack, by its hash. The process is part of the key of a user stack: a program chooses the addresses on its stack, so
- * it could choose them such that its stack has the hash of another one. Now that only affects itself.
+ * A stack, by its hash. The process is part of the key of a user stack. Otherwise a program could choose the addresses on its
+ * stack such that the stack has the hash of another program's stack.
  */
 struct stack_key {
 	u64 hash;
@@ -34,7 +34,7 @@ struct stack {
 	u64 address[FRAMES]; /* the innermost first */
 };
 
-/* What samples have in common that are counted together. */
+/* The key of samples that are counted together. */
 struct sample_key {
 	u64 user;   /* hash of the stack; undefined without frames */
 	u64 kernel; /* the same */
@@ -116,7 +116,7 @@ enum tally {
 	TALLIES,
 };
 
-/* What the cookie of a probed function says. */
+/* The meaning of the cookie of a probed function. */
 enum probed {
 	FUNCTION, /* the function is sampled */
 	TABLE,	  /* its third argument is a table of OCALLs */

@@ -30,7 +30,7 @@ const (
 	maxFunctions = 4096 // of all files
 	maxTables    = 64
 	maxKnown     = 1 << 16 // processes
-	// listEvery is the time between two looks at all processes. A runtime that is mapped later is found then.
+	// listEvery is the interval between two scans of all processes. A scan also finds runtimes that a process mapped later.
 	listEvery = time.Second
 )
 
@@ -38,7 +38,7 @@ const (
 type Options struct {
 	Host    host.Processes
 	Sampler *profiling.Sampler
-	Out     bool // OCALLs, else ECALLs
+	Out     bool // true samples OCALLs, false ECALLs
 }
 
 // Finder has the probed files. It is not safe for concurrent use.
@@ -101,7 +101,7 @@ func (f *Finder) problem(file string, err error) {
 	}
 }
 
-// Find looks for new processes and tables. It must be called often.
+// Find looks for new processes and tables. It must be called often, because tables are found by their use.
 func (f *Finder) Find() error {
 	if time.Since(f.listed) >= listEvery {
 		f.listed = time.Now()

@@ -26,15 +26,15 @@ import (
 const (
 	// usual is the frequency at which samples cost almost nothing, in samples per second and CPU.
 	usual = 19
-	// demanded is the frequency while someone asks for more.
+	// demanded is the frequency while a client has requested more samples.
 	demanded = 99
 	// length is the time that a profile covers, unless the frequency changes.
 	length = time.Minute
-	// slow and fast are the times between two readings of the samples, at Usual and at Demanded. A process that ends sooner
-	// has no names.
+	// slow and fast are the times between two readings of the samples, at usual and at demanded. A process that ends sooner has
+	// no names.
 	slow, fast = 500 * time.Millisecond, 100 * time.Millisecond
 	rows       = 1 << 20 // of tables for stacks: 8 MiB
-	// locations and stackBytes limit a profile. An agent has less memory than a command that profiles, and any process can show
+	// locations and stackBytes limit a profile. An agent has less memory than a command that profiles, and any process can have
 	// other stacks in each sample.
 	locations, stackBytes = 1 << 17, 64 << 20
 	// sampleCost is the CPU time of one sample. See docs/user/profile.md.
@@ -47,8 +47,8 @@ type Options struct {
 	Cgroup    string // root of the cgroup file systems
 	Debug     string // directory of debug files
 	Reads     *reader.Pool
-	Always    bool // takes samples at the frequency Usual
-	OnDemand  bool // can be told to take them at the frequency Demanded
+	Always    bool // takes samples at the frequency usual
+	OnDemand  bool // can be requested to take them at the frequency demanded
 	Log       *slog.Logger
 }
 
@@ -71,7 +71,7 @@ type Profiler struct {
 	tables    *unwind.Tables // nil if stacks are found by frame pointers
 	recording *recording.Recording
 	about     recording.About
-	look      map[*symbol.Process]bool // that may need other tables
+	look      map[*symbol.Process]bool // processes that may need other tables
 }
 
 // New returns a Profiler that takes no samples yet.
@@ -82,10 +82,10 @@ func New(o Options) *Profiler {
 // Name implements service.Service and collector.Collector.
 func (*Profiler) Name() string { return "profiles" }
 
-// errOff is the reason of an agent that was not told to take samples.
+// errOff is the reason if samples are not enabled.
 var errOff = errors.New("profiles are off: set profiles.enabled or control.enabled")
 
-// Init implements service.Initializer. An agent that can take no samples says why and runs without.
+// Init implements service.Initializer. If no samples can be taken, the agent logs the reason and runs without them.
 func (p *Profiler) Init(context.Context) error {
 	if !p.opts.Always && !p.opts.OnDemand {
 		p.lacks = errOff
@@ -98,7 +98,8 @@ func (p *Profiler) Init(context.Context) error {
 		return nil
 	}
 	p.sampler = sampler
-	// The kernel's list of symbols is opened here, because its addresses are shown to those that may see them at that time.
+	// The kernel's list of symbols is opened here, because the kernel checks the privilege to see addresses when the file is
+	// opened.
 	p.table = symbol.New(symbol.Options{
 		Proc: p.opts.Proc, Sys: p.opts.Sys, Cgroup: p.opts.Cgroup, Debug: p.opts.Debug, Reads: p.opts.Reads, Remember: true,
 	})
@@ -124,12 +125,12 @@ func (p *Profiler) Shutdown(context.Context) error {
 	return errors.Join(p.sampler.Close(), p.table.Close())
 }
 
-// Demand takes samples at the frequency Demanded, or as configured again.
+// Demand takes samples at the frequency demanded, or as configured again.
 func (p *Profiler) Demand(more bool) {
 	if p.demanded.Swap(more) != more {
 		select {
 		case p.changed <- struct{}{}:
-		default: // it looks already
+		default: // a change is pending
 		}
 	}
 }

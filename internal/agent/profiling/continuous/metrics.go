@@ -21,7 +21,7 @@ func newFamilies() families {
 		}),
 		samples: own(metric.Desc{
 			Name: "teescope_profile_samples_total", Kind: metric.Counter, Unit: "samples", Labels: []string{"outcome"},
-			Help: "Number of samples of stacks since the agent started: taken of a thread, of an idle CPU, or taken and lost because there was no room.",
+			Help: "Number of samples of stacks since the agent started: taken of a thread, of an idle CPU, or lost because a buffer was full.",
 		}),
 		dropped: own(metric.Desc{
 			Name: "teescope_profile_dropped_total", Kind: metric.Counter, Unit: "profiles",

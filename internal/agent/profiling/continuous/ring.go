@@ -16,7 +16,7 @@ const (
 	maxBytes   = 8 << 20
 )
 
-// header names the profile of an answer: what to ask for the next one with.
+// header is the HTTP header with the name of the profile in an answer. A client passes this name to get the next one.
 const header = "Teescope-Profile"
 
 // waiting is a profile.
@@ -38,7 +38,7 @@ type ring struct {
 
 func newRing() *ring { return &ring{name: rand.Text()[:8]} }
 
-// add keeps a profile. One that is larger than all may be is dropped.
+// add keeps a profile. A profile above the limit of all profiles together is dropped.
 func (r *ring) add(data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,8 +70,8 @@ func (r *ring) after(name string) (data []byte, its string) {
 	return nil, ""
 }
 
-// ServeHTTP answers GET /api/profiles/next?after=NAME with the next profile in pprof's format and its name in Header, or with
-// 204 if there is none yet.
+// ServeHTTP answers GET /api/profiles/next?after=NAME with the next profile in pprof's format, and its name in header. If there
+// is none yet, it answers with 204.
 func (p *Profiler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, name := p.profiles.after(r.URL.Query().Get("after"))
 	if data == nil {
@@ -80,5 +80,5 @@ func (p *Profiler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set(header, name)
-	_, _ = w.Write(data) // fails only when the client has gone
+	_, _ = w.Write(data) // fails only if the client has disconnected
 }

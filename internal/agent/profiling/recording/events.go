@@ -33,8 +33,8 @@ func valuesOf(e profiling.Event) []*pprof.ValueType {
 	return []*pprof.ValueType{{Type: "cpu", Unit: "nanoseconds"}}
 }
 
-// values returns the values of a sample, in the order of valuesOf. Each event of those that were not all sampled stands for
-// several.
+// values returns the values of a sample, in the order of valuesOf. If only a part of the events was sampled, each sample
+// represents several.
 func (b *builder) values(s *sample) []int64 {
 	samples, events := int64(s.samples), int64(s.events)
 	switch b.event {
@@ -83,7 +83,7 @@ func (b *builder) standIn(key [2]string) *pprof.Location {
 // of the program that takes the sample.
 var switching = []string{"bpf_", "__bpf_", "__traceiter_", "__schedule", "schedule", "preempt_schedule"}
 
-// waiting returns the stack of a sample without its innermost functions that all waits have.
+// waiting returns the stack of a sample without the innermost functions, which all waits share.
 func (s *sample) waiting(names []symbol.Name) []uint32 {
 	n := 0
 	for n < s.kernel && slices.ContainsFunc(switching, func(p string) bool { return strings.HasPrefix(names[s.stack[n]].System, p) }) {
@@ -95,8 +95,8 @@ func (s *sample) waiting(names []symbol.Name) []uint32 {
 	return s.stack[n:]
 }
 
-// reasons are beginnings of functions of the kernel, and what a thread that waits in one of them waits for. The first that is
-// found decides, so those that others call come last.
+// reasons are beginnings of functions of the kernel, and what a thread that waits in one of them waits for. The first match
+// decides, so functions that others call come last.
 var reasons = []struct{ reason, functions string }{
 	{"EPC page of an enclave", "sgx_"},
 	{"end of a process", "do_wait kernel_wait"},
@@ -113,7 +113,7 @@ var reasons = []struct{ reason, functions string }{
 	{"page fault", "handle_mm_fault exc_page_fault"},
 }
 
-// reason says why a thread was off CPU.
+// reason returns the reason why a thread was off CPU.
 func (s *sample) reason(names []symbol.Name) string {
 	if s.preempted {
 		return "CPU (another thread ran)"

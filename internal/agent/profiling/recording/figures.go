@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
 )
 
-// Figures say how complete a profile is. All count samples.
+// Figures describe how complete a profile is. All count samples.
 type Figures struct {
 	Samples    uint64            // that the profile has
 	Unresolved uint64            // whose innermost function has no name
@@ -28,7 +28,7 @@ type Figures struct {
 	about      About
 }
 
-// figures computes what a reader of the profile must know.
+// figures computes the completeness of the profile.
 func (r *Recording) figures(names []symbol.Name, about About) Figures {
 	f := Figures{Reasons: map[string]uint64{}, Dropped: r.dropped, Lost: about.Tallies.LostSamples, about: about}
 	for i := range r.samples {
@@ -116,7 +116,7 @@ func percent(part, whole uint64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
-// notes returns sentences for the reader of the profile. The unresolved share is always the first but one.
+// notes returns sentences for the reader of the profile. The second one is always the unresolved share.
 func (f Figures) notes() []string {
 	stacks := "stacks by frame pointers"
 	if f.about.Unwound {

@@ -33,7 +33,7 @@ type About struct {
 	Unseen    []string // causes of AEXs that are not sampled, and why
 }
 
-// mappingKey is what makes two mappings one in a profile.
+// mappingKey identifies a mapping in a profile.
 type mappingKey struct {
 	start, end, offset uint64
 	path, buildID      string

@@ -34,14 +34,14 @@ type Options struct {
 	Locations, Bytes int
 }
 
-// locationKey is an address, as far as samples share it.
+// locationKey identifies an address that samples share.
 type locationKey struct {
 	process *symbol.Process // only of an address whose name depends on the process
 	mapping *symbol.Mapping
 	address uint64
 }
 
-// sample is what samples of one thread with the same stack have in common.
+// sample adds up the samples of one thread with the same stack.
 type sample struct {
 	process         *symbol.Process
 	tid             int
@@ -55,7 +55,7 @@ type sample struct {
 	kind
 }
 
-// kind is what a sample is of, besides its stacks.
+// kind has the properties of a sample besides its stacks.
 type kind struct {
 	enclave   uint64 // TCS
 	base      uint64 // first address of the enclave, or 0
@@ -85,7 +85,7 @@ func New(o Options) *Recording {
 	return &Recording{Options: o, locationIDs: map[locationKey]uint32{}, index: map[string]int{}}
 }
 
-// Kept returns how many samples were kept, as far as there was room.
+// Kept returns the number of samples that were kept.
 func (r *Recording) Kept() uint64 { return r.kept }
 
 // Add adds a sample, soon after it was taken.

@@ -24,7 +24,7 @@ type fileKey struct {
 
 // file is an ELF file that processes have mapped.
 type file struct {
-	program *executable.Program // nil if it is none
+	program *executable.Program // nil if it is not an ELF file
 	buildID string
 	closer  io.Closer // nil if there is nothing to close
 }
@@ -37,8 +37,8 @@ func (f *file) Close() error {
 	return f.closer.Close()
 }
 
-// fileOf opens the file of a mapping, or returns nil if that is not possible. After an error for which the process did not
-// answer, it may be possible later.
+// fileOf opens the file of a mapping, or returns nil if that is not possible. It returns an error if the process did not answer.
+// Then opening may succeed later.
 func (t *Table) fileOf(p *Process, m *Mapping) (*file, error) {
 	key := fileKey{m.id, m.Path}
 	if f, known := t.files[key]; known {
@@ -141,7 +141,7 @@ func (t *Table) debugFile(buildID string) *file {
 	}
 	program, err := executable.Read(f)
 	if err != nil || program.BuildID() != buildID {
-		_ = f.Close() // the same
+		_ = f.Close() // nothing was written
 		return nil
 	}
 	return &file{program: program, buildID: buildID, closer: f}

@@ -23,8 +23,8 @@ func (t *Table) kernelBuildID() string {
 	return symbols.BuildID(notes, binary.NativeEndian)
 }
 
-// readKallsyms reads the kernel's list. Who opened it decides whether it has addresses, so it was opened with the privileges of
-// the start.
+// readKallsyms reads the kernel's list. The privileges at the time of opening decide whether it has addresses, so it was opened
+// at the start.
 func (t *Table) readKallsyms() ([]byte, error) {
 	if t.kallsyms == nil {
 		return nil, os.ErrNotExist

@@ -30,10 +30,10 @@ const (
 	maxProcesses = 8192
 	maxMappings  = 1 << 18 // executable ones of all processes together
 	maxFiles     = 512     // that are open
-	// pauseFactor is how much longer than it took to read its mappings a process is left alone: one with very many must not
-	// take the time of all others.
+	// pauseFactor is the ratio of the pause before the mappings of a process are read again to the time of reading them. So a
+	// process with very many mappings does not take the time of all others.
 	pauseFactor = 20
-	// retryAfter is how long a file is left alone whose process did not answer when it was opened.
+	// retryAfter is the time before a file is opened again if its process did not answer.
 	retryAfter = 5 * time.Second
 )
 
@@ -112,7 +112,7 @@ func (t *Table) Close() error {
 	return errors.Join(errs...)
 }
 
-// kind is what a mapping is of.
+// kind is the kind of a mapping.
 type kind int
 
 const (
@@ -198,7 +198,7 @@ func (t *Table) runs(id profiling.Process) bool {
 	return err == nil && !stat.Ended() && stat.Started/tick == id.Start/tick
 }
 
-// Tick allows looking at the mappings again of processes with addresses in none of them.
+// Tick allows the mappings of processes to be read again if samples were outside of them.
 func (t *Table) Tick() {
 	for _, p := range t.processes {
 		p.missed = false
@@ -354,9 +354,9 @@ type Location struct {
 	Address uint64
 }
 
-// Name is what was found for a location.
+// Name is the name of a location.
 type Name struct {
-	Function string // for people; empty if none was found
+	Function string // readable name; empty if none was found
 	System   string // as the linker knows it, if that differs
 	Library  string // instead of the mapping's path: a module of the kernel
 	Reason   string // why there is no function

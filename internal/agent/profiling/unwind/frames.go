@@ -313,7 +313,7 @@ func (p *parser) enough() error {
 	return nil
 }
 
-// add adds a row. What does not fit is unknown.
+// add adds a row. A state that does not fit into a row is unknown.
 func (p *parser) add(address uint64, s state) {
 	if len(p.rows) > maxRows {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
-// Limits of what files may take.
+// Limits of the cost of files.
 const (
 	maxSection = 64 << 20         // bytes of a section .eh_frame
 	maxSpent   = 10 * time.Second // for the sections of all files; 4 million rows of libraries take less than one
@@ -84,8 +84,8 @@ const maxPrograms = 4096
 // earned is the time for sections that each Prune gives back.
 const earned = 100 * time.Millisecond
 
-// Prune removes the tables of processes, and makes all tables again when they are nearly full: rows of files that nobody runs any
-// more stay until then.
+// Prune removes the tables of processes. It makes all tables again when they are nearly full: rows of files that no process uses
+// stay until then.
 func (t *Tables) Prune(gone []profiling.Process) error {
 	t.spent = max(t.spent-earned, 0)
 	if t.full || t.used > len(t.sampler.Rows())*3/4 || len(t.files) > maxPrograms {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Spends about 60, 30 and 10 % of the given CPU time in three functions, and says how much each really took, by its own
- * clock readings. The length of the calls is random, so that no sampling rate is in step with them. At the end it waits
- * for the end of its input. */
+/* Spends about 60, 30 and 10 % of the given CPU time in three functions, and prints the time of each by its own clock readings.
+ * The length of the calls is random, so that no sampling rate is in step with them. At the end the program waits for the end of
+ * its input.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
