@@ -12,8 +12,8 @@ import (
 // ms is long compared with the time of attaching (0.4 ms).
 const Period = time.Second
 
-// delayBy is how many cycles late the reported counts are, after each cycle, in addition to the delay before. The first
-// cycle, in which everything is counted, has none. So a steady rate looks 5 % lower for twenty seconds.
+// delayBy is the number of cycles by which the delay of reported counts grows in each cycle. The delay is zero in the warm-up, in
+// which everything is counted. So a steady rate looks 5 % lower for twenty seconds.
 const delayBy = 0.05
 
 // Programs count the events that are sampled.

@@ -213,8 +213,8 @@ func (e *Estimator) endCycle(words []word, counted []uint64, c Cycle, t CPUTime)
 	return residual, rates, events
 }
 
-// advance adds an estimate and a forecast to the reported number. What would be below zero is carried to the next cycle,
-// because a counter never decreases.
+// advance adds an estimate and a forecast to the reported number. A negative sum is carried to the next cycle, because a counter
+// never decreases.
 func (w *word) advance(estimate, forecast float64, random func() float64) {
 	w.from = w.to
 	due := estimate + float64(w.carry)

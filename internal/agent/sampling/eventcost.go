@@ -21,9 +21,9 @@ var eventNames = [Events]string{"syscall", "syscall_exit", "context_switch", "pa
 
 func (e Event) String() string { return eventNames[e] }
 
-// One event costs its workload the run of the program and the kernel's path to it (docs/decisions/overhead.md). A traced
-// system call costs much more than the program, because the kernel leaves its fast path. Both are measured where the agent
-// runs. These constants of one machine are used where that fails.
+// One event costs its workload the run of the program and the kernel's path to it (docs/decisions/overhead.md). A traced system
+// call costs much more than the program, because the kernel leaves its fast path. Both are measured where the agent runs. If that
+// fails, these constants of one machine are used.
 var (
 	assumedPath = [Events]time.Duration{104, 19, 30, 95, 23}
 	// assumed are the costs of the programs, with timing at the end of a call.
@@ -35,16 +35,17 @@ var (
 )
 
 const (
-	// inServers is the ratio of the kernel's path in servers to that in a loop, whose caches it leaves alone. It was measured
-	// for system calls, and is assumed for the others.
+	// inServers is the ratio of the kernel's path in servers to that in a loop, where caches stay warm. It was measured for
+	// system calls, and is assumed for the others.
 	inServers = 1.33
-	// A measured cost of an event in nanoseconds is plausible between these bounds. Of a system call, another tracer may have
-	// paid most of the path already. Emulated processors need microseconds.
+	// A measured cost of an event in nanoseconds is plausible between these bounds. The cost of a system call is low if another
+	// tracer already causes most of the path. Emulated processors need microseconds.
 	leastPlausible, mostPlausible = 5, 20_000
 	// The cost of another event is a few percent of its loop. It is plausible if it differs from the constant by less than this
 	// factor, after the constant is scaled as the loop without the probe.
 	mostFactor = 3
-	// slowPath is the part of a call's cost that a thread pays already whose calls are filtered or traced by others.
+	// slowPath is the part of a call's cost, in nanoseconds, that exists already if the thread's calls are filtered or traced by
+	// others.
 	slowPath = 40
 	// mostScale is the largest ratio between two machines for which the constants of one are scaled.
 	mostScale = 100

@@ -12,13 +12,13 @@ import (
 const (
 	headroomToStepUp = 0.7
 	waitToStepUp     = 30 * time.Second
-	// waitToStop is how long the shortest windows must cost too much until the governor steps to Off. The rates of one second
-	// differ too much from each other: bursts, and estimates that are reported late, make one second of two.
+	// waitToStop is the time for which the shortest windows must cost too much before the governor steps to Off. The rates of
+	// single seconds vary too much: bursts and delayed estimates shift events from one second to the next.
 	waitToStop = 5 * time.Second
 	// leastHeadroom is the fraction of the budget that frequent events always get. Above the budget this is all that
 	// they may cost.
 	leastHeadroom = 0.1
-	// agentLimit is the fraction of the budget that frequent events get at least, at any cost of the agent's own work.
+	// agentLimit is the fraction of the budget that frequent events get at least, however much the agent's own work costs.
 	agentLimit = 0.5
 	// fillTo is the fraction of the headroom that windows use.
 	fillTo = 0.9
@@ -116,8 +116,8 @@ func (g *Governor) Decide(now time.Time, d Demand) Level {
 	return g.Level
 }
 
-// Want changes what is wanted and the budget. It sets and returns the best level for the last known demand, so that a user
-// who requests more does not wait until headroom has lasted.
+// Want changes the requested measurements and the budget. It sets and returns the best level for the last known demand, so that a
+// user who requests more does not wait until headroom has lasted.
 func (g *Governor) Want(timing, watching bool, budget float64) Level {
 	before := g.Cost(g.Level)
 	g.Timing, g.Watching, g.Budget = timing, watching, budget

@@ -2,7 +2,7 @@
 
 package sampling
 
-// Level says how much is counted. Each level costs less than the one before.
+// Level is the amount of counting. Each level costs less than the one before.
 type Level int
 
 // The levels.

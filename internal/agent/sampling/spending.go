@@ -12,8 +12,8 @@ type Spending struct {
 	spent  time.Duration
 }
 
-// Exceeded reports whether the programs took more than the budget since the last call, and what they took, as a share of the
-// machine's CPU time. spent is all that they have taken until now.
+// Exceeded reports whether the programs took more than the budget since the last call, and their share of the machine's CPU time.
+// spent is their total CPU time until now.
 func (s *Spending) Exceeded(now time.Time, spent time.Duration) (share float64, over bool) {
 	elapsed, more := now.Sub(s.since), spent-s.spent
 	first := s.since.IsZero()

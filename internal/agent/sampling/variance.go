@@ -7,7 +7,7 @@ import "math"
 const (
 	// caution is a factor on the variance, which is itself an estimate from few numbers.
 	caution = 1.25
-	// isolated is the ratio of a difference to its neighbours from which on it is a change of the level.
+	// isolated is the factor by which a difference must exceed its neighbours to count as a change of the level.
 	isolated = 5
 	// few is the number of observations that are added to those of a minute, because the variance of rare events comes
 	// from the few that a window contained. Without any, the interval reaches up to the mean of a Poisson distribution
