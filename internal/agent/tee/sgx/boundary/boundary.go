@@ -68,15 +68,15 @@ type Options struct {
 	Calls func(pids []int) map[int]GroupCalls
 	// Pods completes the identity of a workload in a pod. Nil leaves the UID.
 	Pods func(*workload.Identity) bool
-	// PrivilegesDropped is closed when the agent has dropped privileges. Nil means that it has. No file is probed before
-	// that, because functions that are found later could then not be probed, and the count of some functions
-	// would look like the count of all.
+	// PrivilegesDropped is closed when the agent has dropped privileges. If nil, they were dropped before. No file is probed
+	// before that, because functions that are found later could then not be probed, and the count of some functions would look
+	// like the count of all.
 	PrivilegesDropped <-chan struct{}
 	Log               *slog.Logger
 
 	events bool                              // in tests: attach as for kernels before 6.6
 	enclu  func(tgid uint32) (uint64, error) // in tests: finds an instruction that replaces the ENCLU of the vDSO
-	// enclaves is set in tests: programs stand for enclaves, on a machine without the driver.
+	// enclaves is set in tests: programs are treated as enclaves, on a machine without the driver.
 	enclaves bool
 }
 
@@ -127,7 +127,7 @@ type Backend struct {
 	read       time.Time
 	scanned    time.Time
 	listed     time.Time
-	unread     []uint32           // processes that this scan looks at
+	unread     []uint32           // processes that this scan inspects
 	found      map[uint32]finding // of the last scan, by process
 	scans      bool               // a scan waits for what was asked
 	hurried    bool               // a program has opened a device since the last scan
@@ -265,7 +265,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		return nil
 	}
 	all := emitted{at: time.Now(), err: errors.Join(asked, b.readAll(b.now()))}
-	if b.processes.Waiting() { // processes that nobody has looked at yet
+	if b.processes.Waiting() { // processes that were not inspected yet
 		b.mu.Unlock()
 		settle(b)
 		b.mu.Lock()
@@ -294,16 +294,16 @@ func (e *emitted) again(emit func(prometheus.Metric)) error {
 	return e.err
 }
 
-// A step that attaches or detaches probes waits for the kernel, which may take seconds on an overloaded machine. A scrape waits for
-// it as long as a usual one takes there. After that it repeats the counts of an earlier scrape. It does not repeat old counts: they
-// would look like those of a machine where nothing happens.
+// A step that attaches or detaches probes waits for the kernel, which may take seconds on an overloaded machine. A scrape waits
+// for the step for scrapeWaits. After that it repeats the counts of an earlier scrape. It does not repeat old counts, because
+// they would look like those of an idle machine.
 const (
 	scrapeWaits  = 2 * time.Second  // for a step
 	scrapeRepeat = 10 * time.Second // the age of counts that are not repeated any more
 )
 
-// lockOr locks, or returns the earlier counts if it has waited for so long and they are not old. It waits in turn, because scans
-// that follow each other leave no moment in which the lock is free.
+// lockOr locks the mutex. If that takes longer than waits, it returns the earlier counts instead, unless they are old. It waits
+// in turn, because scans that follow each other leave no moment in which the lock is free.
 func lockOr(mu *sync.Mutex, earlier *atomic.Pointer[emitted], waits time.Duration) *emitted {
 	if mu.TryLock() {
 		return nil

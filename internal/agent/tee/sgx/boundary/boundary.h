@@ -26,7 +26,7 @@ enum role {
 	ROLE_OCALL, /* of a file with workers: threads outside the enclave that make OCALLs without an exit */
 };
 
-/* Who makes an OCALL: the argument of a call with ROLE_OCALL. */
+/* The thread that makes an OCALL: the argument of a call with ROLE_OCALL. */
 enum caller {
 	BY_ENCLAVE,
 	BY_WORKER,
@@ -47,7 +47,7 @@ enum limits {
 	MAX_FILES = 64,
 };
 
-/* What each tenant has a limit of. */
+/* The entries of which each tenant has a limited number. */
 enum limited {
 	LIMITED_THREADS,
 	LIMITED_PAIRS,
@@ -65,7 +65,7 @@ enum tenant {
 	MAX_TENANTS = 128,
 };
 
-/* To whom a process belongs: two numbers from enum tenant, each with a limit. */
+/* The owners of a process: two numbers from enum tenant, each with a limit. */
 struct owner {
 	u32 user;
 	u32 group;
@@ -124,7 +124,7 @@ struct call_key {
 	u32 argument; /* number of the function, if one entry serves many */
 };
 
-/* A running call. The frame identifies it among nested calls of the thread. */
+/* The durations of the calls with one key. */
 struct duration {
 	u64 bucket[BUCKETS];
 	u64 sum_ns;
@@ -184,7 +184,7 @@ struct start {
 /* The limit of timed calls of a thread that have not returned, a power of two. An ECALL that an OCALL makes has two outside it. */
 enum open_calls { OPEN_CALLS = 8 };
 
-/* What is kept of the calls of a thread. */
+/* The state of the calls of a thread. */
 struct thread_calls {
 	struct start open[OPEN_CALLS];
 	struct seen_call ecall;	 /* that runs */
@@ -239,7 +239,7 @@ struct interrupted {
 	u64 started; /* of the process, in ticks since boot: the next one with its ID is another */
 };
 
-/* Where an ENCLU is that has a breakpoint. */
+/* The location of an ENCLU with a breakpoint. */
 enum doors {
 	DOOR_VDSO,
 	DOOR_OWN, /* in the code of a runtime */

@@ -11,7 +11,7 @@ import (
 )
 
 // Demands are further rules that select processes while the backend runs. Calls of these processes are timed. They get no
-// breakpoints: these need privileges of the start. The options must have OnDemand.
+// breakpoints, because breakpoints need privileges of the start. The options must have OnDemand.
 type Demands struct {
 	mu    sync.Mutex // protects the rules
 	rules []watch.Rule

@@ -14,16 +14,15 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
-// errNoInode means that the kernel could not look at the mapping, because another thread changes the mappings of this
-// process.
+// errNoInode means that the kernel could not read the mapping, because another thread changes the mappings of this process.
 var errNoInode = fmt.Errorf("the inode of the mapping is not known: %w", reader.ErrStuck)
 
 // errUnloaded means that the programs of the kernel side are removed. Reads of processes may run longer.
 var errUnloaded = fmt.Errorf("the programs are removed: %w", reader.ErrStuck)
 
-// inodes returns a function for the inode that the kernel reports as mapped at an address of this process. It is nil if
-// the kernel cannot tell (before 5.17). Then no file is identified by it. Otherwise each is. It may be called at any time, also
-// after stop, which has to be called before the object is closed.
+// inodes returns a function for the inode that the kernel reports as mapped at an address of this process. The function is nil if
+// the kernel does not report it (before 5.17). Then no file is identified by its inode, and otherwise every file is. The function
+// may be called at any time, also after stop. stop must be called before the object is closed.
 func inodes(o *bpf.Object) (ask func(address uint64) (uint64, error), stop func(), err error) {
 	stop = func() {}
 	mapped, err := bpf.View[uint64](o, "mapped_at")

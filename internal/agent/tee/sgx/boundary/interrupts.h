@@ -46,8 +46,9 @@ static __always_inline struct thread_key this_thread(void)
 	return key;
 }
 
-/* Remembers why the current thread has left its enclave, until it resumes. What follows before that has not hit the
- * enclave. What is remembered of an earlier interval is replaced, because the thread may have resumed since. */
+/* Stores why the current thread has left its enclave, until it resumes. Events before that have not hit the enclave. A record of
+ * an earlier interval is replaced, because the thread may have resumed since.
+ */
 static __always_inline void leave_by(u32 cause, u32 tgid)
 {
 	struct left new = {.cause = 1 + cause}, *l;
@@ -68,7 +69,7 @@ static __always_inline void leave_by(u32 cause, u32 tgid)
 		l->cause = 1 + cause;
 }
 
-/* Returns what is remembered of the current thread in this interval of a door, or NULL. */
+/* Returns the record of the current thread in this interval of a door, or NULL. */
 static __always_inline struct left *left_in(u32 door, u64 interval)
 {
 	struct thread_key key = this_thread();
@@ -77,9 +78,10 @@ static __always_inline struct left *left_in(u32 door, u64 interval)
 	return l && door < DOORS && l->interval[door] == interval ? l : NULL;
 }
 
-/* Reports whether the current process is the one that user space has added. User space removes a process that has ended only
- * at its next look, and a later process with its ID may be another tenant's. /proc/PID/stat has the start of a process in
- * ticks of USER_HZ, which is 100 on these architectures. */
+/* Reports whether the current process is the one that user space has added. User space removes a process that has ended only at
+ * its next scan, and a later process with its ID may be another tenant's. /proc/PID/stat has the start of a process in ticks of
+ * USER_HZ, which is 100 on these architectures.
+ */
 static __always_inline bool is_same(struct interrupted *of)
 {
 	struct task_struct___gs *task = (void *)bpf_get_current_task();

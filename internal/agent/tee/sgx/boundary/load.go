@@ -94,8 +94,8 @@ func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
 	return nil
 }
 
-// loadInterrupts loads the programs at page faults and interrupts. Most machines have no enclaves, so they are spared that
-// the addresses of kernel variables are read.
+// loadInterrupts loads the programs at page faults and interrupts. On machines without enclaves it loads nothing, because loading
+// reads the addresses of kernel variables.
 func loadInterrupts(o Options, of interrupts.Options) *interrupts.Interrupts {
 	if o.Detector.Available()[teelabel.SGX] || o.enclaves {
 		return interrupts.Load(of)
@@ -164,8 +164,8 @@ func (b *Backend) enclu() breakpoint.Find {
 	return find
 }
 
-// safe returns an error if a known process that maps a file does not answer, or has not yet. The answers are taken together: each is
-// good for one attachment.
+// safe returns an error if a known process that maps a file does not answer, or has not answered yet. The answers are taken
+// together, because each is valid for one attachment.
 func safe(b *Backend, file *window.File) error {
 	type answer = struct{}
 	const what = "answers"

@@ -22,8 +22,8 @@ import (
 
 // mechanism is one method to count transitions of the enclave boundary.
 type mechanism interface {
-	// Examine finds what must be probed in a file of a runtime, and returns what sets the probes, or nil. It is called while no
-	// lock is held, and uses nothing but the file.
+	// Examine finds the probe points in a file of a runtime. It returns a function that sets the probes, or nil. It is called
+	// while no lock is held, and uses nothing but the file.
 	Examine(p *executable.Program, runtime string) (func(*window.File) error, error)
 	// Observe is called with each process in each scan.
 	Observe(*process.Process) error
@@ -81,7 +81,7 @@ func patience(b *Backend) time.Duration {
 	return max(0, b.files.Windows(now.Add(b.patience)).Sub(now))
 }
 
-// begin does what needs no read, and asks for the reads that are due.
+// begin does the work that needs no read, and requests the reads that are due.
 func (b *Backend) begin() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +137,7 @@ func (b *Backend) goOn(arrived map[uint32]bool) error {
 	return errors.Join(errs...)
 }
 
-// refresh reads the memory of processes whose counters are there, so that the next readAll is as of now.
+// refresh requests reads of Gramine's counters and waits for them, so that the next readAll is up to date.
 func refresh(b *Backend) error {
 	if !b.mu.TryLock() { // something else reads, or waits for the kernel
 		return nil
@@ -152,7 +152,7 @@ func refresh(b *Backend) error {
 	return err
 }
 
-// settle waits for the reads that were asked for. The next tick uses the results.
+// settle waits for the requested reads. The next tick uses the results.
 func settle(b *Backend) {
 	for tgid := range b.ahead.Run(b.patience) {
 		b.ahead.Arrive(tgid)
@@ -166,7 +166,7 @@ func (b *Backend) readAll(now time.Time) error {
 	return b.mechanisms.each(mechanism.Read)
 }
 
-// finding is what the detector says of a process.
+// finding is the detector's result for a process.
 type finding struct {
 	enclave bool
 	runtime teelabel.Runtime
@@ -269,8 +269,8 @@ func (b *Backend) look(tgid uint32) error {
 	return b.mechanisms.each(func(m mechanism) error { return m.Observe(p) })
 }
 
-// matching returns a function that returns the texts of the rules that name a process. There are none before it is read, which is asked
-// for at most once.
+// matching returns a function that returns the texts of the rules that name a process. It returns none before the process was
+// read. The read is requested at most once.
 func matching(b *Backend, p *process.Process) func([]watch.Rule) []string {
 	from, tgid := b.processes.Host, p.TGID
 	look := sync.OnceValues(func() (watch.Process, error) {

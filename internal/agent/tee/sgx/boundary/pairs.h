@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What is kept of the threads of watched processes: how often each crosses, which calls have not returned, and which call follows which.
+/* The state of the threads of watched processes: the number of crossings, the calls that have not returned, and which call
+ * follows which.
  *
- * A call is known by its stack pointer. An ECALL below the stack pointer of the thread's ECALL is made by an OCALL. Calls
- * in it are not followed: at most one ECALL of a thread is. All that is kept of a thread is forgotten when the timing of
- * one of the files begins again, because calls may have been missed in between. */
+ * A call is identified by its stack pointer. An ECALL below the stack pointer of the thread's ECALL is made by an OCALL. Calls in
+ * it are not followed: at most one ECALL of a thread is. The state of a thread is dropped when the timing of one of the files
+ * begins again, because calls may have been missed in between.
+ */
 #ifndef TEESCOPE_BOUNDARY_PAIRS_H
 #define TEESCOPE_BOUNDARY_PAIRS_H
 

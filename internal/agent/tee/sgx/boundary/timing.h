@@ -23,8 +23,9 @@ static __always_inline struct start *started(struct thread_calls *t, u64 frame, 
 	return NULL;
 }
 
-/* Returns where the next call of a thread is noted. Some calls never return: the thread jumps out of them. So the oldest one
- * gives way, and the calls of one thread never those of another. */
+/* Returns the entry for the next call of a thread. Some calls never return, because the thread jumps out of them. So the oldest
+ * call of the thread is replaced. Calls of one thread never replace those of another.
+ */
 static __always_inline struct start *room_for(struct thread_calls *t)
 {
 	u64 oldest = ~0ULL;
@@ -78,7 +79,7 @@ static __always_inline void begin(struct file_state *state, struct call_key *cal
 	start->ns = bpf_ktime_get_ns();
 }
 
-/* Not on the stack. That of a program and what it calls may have 512 bytes, which 6.1 counts in steps of 32. */
+/* Not on the stack. A program and the functions that it calls may use 512 bytes together, which 6.1 counts in steps of 32. */
 static const struct duration no_duration;
 
 static __always_inline u32 bucket_of(u64 ns)

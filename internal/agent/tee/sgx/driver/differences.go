@@ -2,10 +2,10 @@
 
 package driver
 
-// A compiler may inline a function of the driver in some of its callers and keep it for others. A probe is then attached,
-// and counts too little without an error. So what was counted is compared with the driver's own records.
+// A compiler may inline a function of the driver in some of its callers and keep it for others. A probe is then attached, and
+// counts too little without an error. So the counts are compared with the driver's own records.
 
-// balance is the number of pages by the driver's own records less the number that follows from the counts.
+// balance is the number of pages in the driver's own records minus the number that follows from the counts.
 type balance int64
 
 // allocated compares the pages in use, up to a constant: the machine's pages.

@@ -12,8 +12,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// samples returns what was seen of the in-tree driver. Families whose probe is not attached are absent. `now` and
-// `clock` are the same moment, on the wall clock and on the clock of the kernel side.
+// samples returns the samples of the in-tree driver. Families whose probe is not attached are absent. `now` and `clock` are the
+// same moment, on the wall clock and on the clock of the kernel side.
 func (w *watch) samples(f *families, now time.Time, clock time.Duration) []sample {
 	live := w.live()
 	all := w.kernel.sum()
@@ -198,8 +198,8 @@ func (w *watch) eachEnclave(f *families, live []*record, now time.Time, clock ti
 	return l.list
 }
 
-// seen says whether the counts of an enclave are complete. If the enclave existed before the agent, they begin
-// later.
+// seen returns created if the counts of an enclave are complete, and found if the enclave existed before the agent, so that its
+// counts begin later.
 func (r *record) seen() string {
 	if r.CreatedNS == 0 {
 		return "found"

@@ -58,7 +58,7 @@ func newFamilies() *families {
 		sections: gauge("sgx_epc_sections", "sections",
 			"Number of sections of the enclave page cache.", "/sys/module/intel_sgx/parameters/sgx_nr_epc_sections"),
 		pages: gauge("sgx_epc_pages", "pages",
-			"Pages of the enclave page cache by state: free; enclave, resident pages of enclaves; secs, their control pages; version_array, versions of evicted pages; vepc, pages of virtual machines (before Linux 5.17 absent when a virtual EPC is older than the agent). The source sgx_stats has only version_array.", fromDriver+"; "+fromStats, "state"),
+			"Pages of the enclave page cache by state. free: free pages. enclave: resident pages of enclaves. secs: their control pages. version_array: versions of evicted pages. vepc: pages of virtual machines, absent before Linux 5.17 if a virtual EPC is older than the agent. The source sgx_stats has only version_array.", fromDriver+"; "+fromStats, "state"),
 
 		added: counter("sgx_epc_pages_added_total", "pages",
 			"Pages added to enclaves (EADD).", either),

@@ -143,8 +143,8 @@ func (k *kernelSide) share() error {
 	return nil
 }
 
-// attach attaches what it can. The status of a probe says why it is not attached, and its metrics are absent
-// then.
+// attach attaches the probes as far as possible. The status of a probe has the reason why it is not attached, and its metrics are
+// absent then.
 func (k *kernelSide) attach(probes []bpf.Probe, usable func(bpf.Way) bool) {
 	for _, p := range probes {
 		if usable != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
-// Probes on drivers outside the kernel's tree that the in-tree driver has not.
+// Probes that only drivers outside the kernel's tree have.
 const (
 	probeCreated     = "sgx_created"
 	probeInitialized = "sgx_initialized"
@@ -197,7 +197,7 @@ func (o *outside) allocated(t totals) balance {
 	return -balance(o.pages[0].Free) - balance(t.Total[nAllocated]-t.Total[nFreed])
 }
 
-// readOutside returns what was seen of a module. Families whose probe is not attached are absent.
+// readOutside returns the samples of a module. Families whose probe is not attached are absent.
 func (b *Backend) readOutside() ([]sample, error) {
 	o, f := b.outside, b.families
 	if o == nil || o.look == nil {

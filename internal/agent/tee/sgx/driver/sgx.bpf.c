@@ -33,8 +33,9 @@ static __always_inline bool is_initialized(struct sgx_encl *encl)
 	return BPF_CORE_READ(encl, flags) >> bit & 1;
 }
 
-/* Counts pages that a request has added. The request itself, which the caller has just got back, says how many
- * were measured, and whether they are threads. */
+/* Counts pages that a request has added. The request, which the driver has just returned to its caller, contains the number of
+ * measured pages and whether they are threads.
+ */
 static __always_inline void on_added(struct enclave *e, void *arg)
 {
 	u64 added = e->count[ADDED] - e->added_before, secinfo = 0;

@@ -30,7 +30,8 @@ type Options struct {
 	Cgroup string // root of the cgroup file systems
 	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
-	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. Nil leaves the UID.
+	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. If nil, the identity keeps
+	// the UID of the pod.
 	Pods func(*workload.Identity) bool
 	Log  *slog.Logger
 }
@@ -113,7 +114,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	return errors.Join(errs...)
 }
 
-// readDriver returns what was seen of the in-tree driver.
+// readDriver returns the samples of the in-tree driver.
 func (b *Backend) readDriver() ([]sample, error) {
 	if b.watch.kernel == nil {
 		return nil, b.failed

@@ -25,7 +25,7 @@ enum {
 	PAGE_SHIFT = 12,
 	EVICTIONS = 4096,   /* pairs of groups */
 	THREADS = 2048,	    /* that were in the driver recently */
-	RETRY_NS = 1 << 27, /* a later fault is no retry of the previous one: 134 ms */
+	RETRY_NS = 1 << 27, /* a later fault is not a retry of the previous one: 134 ms */
 };
 
 /*

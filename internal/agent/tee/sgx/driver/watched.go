@@ -64,11 +64,11 @@ func newWatched() watched {
 				"without guests' requests to remove all pages. Failures of other leaves are not counted.",
 			fromDriver, "leaf", "result"),
 		difference: gauge("sgx_count_difference_pages", "pages",
-			"Pages in the SGX driver's own records minus the pages computed from the counted events, by what: allocated (in use, since the agent started) and evicted (of running enclaves that it has seen start). "+
+			"Pages in the SGX driver's own records minus the pages computed from the counted events. allocated are pages in use, since the agent started. evicted are pages of running enclaves that the agent has seen start. "+
 				"0 while nothing pages, and a few while enclaves page. A growing difference means that the kernel's compiler has inlined functions of the driver, so the counts are too low.",
 			"sgx_nr_free_pages; struct sgx_encl", "what"),
 		moved: gauge("sgx_epc_read_moved_pages", "pages",
-			"Pages that were allocated or freed while the states of sgx_epc_pages were read. The sum of the states may differ from the size of the enclave page cache by this number, and by the pages that the driver is evicting (up to 16 on each processor). The pages of virtual machines (vepc) are counted separately, and may differ by more.",
+			"Pages that were allocated or freed while the states of sgx_epc_pages were read. The sum of the states may differ by this number from the size of the enclave page cache, and by the pages that the driver is evicting, up to 16 on each processor. The pages of virtual machines (vepc) are counted separately, and may differ by more.",
 			fromDriver),
 		lost: counter("sgx_attribution_lost_total", "events",
 			"Events that could not be attributed. Enclaves without a record or a group count in the workload other. For evictions the workload that took the page is unknown.",

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breakpoint counts entries of enclaves and AEXs at ENCLU. There are two doors: the ENCLU of the kernel's vDSO,
-// which runtimes of the in-tree driver use, and those in the code of runtimes that have their own. It sets debug-register
-// breakpoints on them in the threads of watched processes. It does not set one in processes that no rule names, in those of
-// Gramine, whose own counters are better, and where it is not certain that the bytes are this instruction.
+// Package breakpoint counts entries of enclaves and AEXs at ENCLU. There are two doors: the ENCLU of the kernel's vDSO, which
+// runtimes of the in-tree driver use, and those in the code of runtimes that have their own. It sets debug-register breakpoints
+// on them in the threads of watched processes.
+//
+// It sets breakpoints only in processes that a rule names. It omits processes of Gramine, whose own counters are better, and
+// bytes that may be something else than this instruction.
 package breakpoint
 
 import (
@@ -31,7 +33,7 @@ type Options struct {
 	Families  *count.Families
 	// Find finds the instructions in a process.
 	Find Find
-	// Elsewhere reports whether the entries of a process are counted by something else.
+	// Elsewhere reports whether another mechanism counts the entries of a process.
 	Elsewhere func(*process.Process) bool
 	// Known are the causes of AEXs that the kernel side distinguishes. None means that causes are not counted.
 	Known aex.Causes[bool]
@@ -410,8 +412,8 @@ const entryWait = 10 * time.Second
 // Counts reports whether the transitions of a process are counted here, and whether that is known. It is unknown
 // for some time after the process got or inherited breakpoints, until it enters an enclave.
 //
-// It looks at the kernel side's counter, because the process may have entered an enclave since the previous Read, and
-// a process that has ended may have done so only since.
+// It reads the kernel side's counter, because the process may have entered an enclave since the previous Read, and a process that
+// has ended may have done so only since.
 func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 	s := b.processes[p.TGID]
 	if s != nil && (s.enters || s.refused) || b.file == nil {

@@ -223,7 +223,7 @@ func (s *Search) version(tgid uint32, f *os.File) (version, error) {
 	})
 }
 
-// search searches a file. The search of a large or slow file uses up what later scans may read, and what its tenant may.
+// search searches a file. The search of a large or slow file reduces the bytes that later scans and its tenant may read.
 func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) {
 	owner := s.from.Reads.Tenant(int(tgid))
 	if err := s.begin(owner); err != nil {
@@ -261,7 +261,7 @@ func (s *Search) giveUp(owner tenant.Tenant) {
 	s.places.Give(owner)
 }
 
-// pay records what a search has cost. A second is worth as many bytes as make the pause.
+// pay records the cost of a search. A search that takes maxTime costs as many bytes as the scans of the pause.
 func (s *Search) pay(owner tenant.Tenant, bytes int64, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +275,7 @@ var (
 	errChanged = errors.New("it was changed while it was read")
 )
 
-// ofReading reports whether it is an error that another process may not have with the same file.
+// ofReading reports whether an error may be specific to this process, so that another process may read the same file.
 func ofReading(err error) bool { return isAny(err, errSlow, errChanged) || reader.Unanswered(err) }
 
 func isAny(err error, of ...error) bool {

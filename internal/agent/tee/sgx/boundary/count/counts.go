@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package count stores the counts of workloads at the enclave boundary, and describes their metric families. It does not
-// depend on how anything was counted: the label source says that.
+// Package count stores the counts of workloads at the enclave boundary, and describes their metric families. It does not depend
+// on how anything was counted: the label source names the mechanism.
 package count
 
 import (
@@ -40,7 +40,7 @@ type Counts struct {
 	calls map[series]float64
 	since map[series]time.Time // those that began after the workload
 	times map[histogram]*Times
-	// Exits are those by OCALLs that a runtime counts exactly without their names, since they were last divided among
+	// Exits is the number of exits by OCALLs that a runtime counts exactly without names, since exits were last divided among
 	// OCALLs.
 	Exits float64
 }
@@ -50,8 +50,8 @@ func Add(w *Workload, n float64, family *metric.Desc, labels ...string) {
 	w.Data.add(series{family: family}, n, labels)
 }
 
-// AddSince adds to a counter of a workload what a probe has counted that was attached at a time. If the counter is new, it began then, and
-// not with its workload: earlier events were not counted.
+// AddSince adds events to a counter of a workload. attached is the time at which the probe that counted them was attached. A new
+// counter begins at that time and not with its workload, because earlier events were not counted.
 func AddSince(w *Workload, attached time.Time, n float64, family *metric.Desc, labels ...string) {
 	s := series{family: family}
 	copy(s.labels[:], labels)

@@ -59,8 +59,8 @@ func NewFamilies() *Families {
 			"Gramine's thread control blocks", "kind", "source"),
 		AEX: perWorkload("teescope_enclave_aex_total", "exits",
 			"Asynchronous exits of enclaves (AEX) by cause: page_fault, timer, device (interrupts of devices), reschedule (another CPU wakes up a thread on this one), and other. "+
-				"With a source that ends in _breakpoint it is the cause of each AEX of teescope_enclave_transitions_total; other then includes exceptions, and an interrupt that arrives before the resume may take the place of the cause. "+
-				"With the source interrupts it is the number of page faults and interrupts that arrived while a thread was in an enclave or about to resume it, without exceptions. Two that arrive together count twice. One of a line that devices share counts once for each of its handlers. "+
+				"With a source that ends in _breakpoint it is the cause of each AEX of teescope_enclave_transitions_total. other then includes exceptions. An interrupt that arrives before the resume may take the place of the cause. "+
+				"With the source interrupts it is the number of page faults and interrupts, without exceptions, that arrived while a thread was in an enclave or about to resume it. Two that arrive together count twice. One of a line that devices share counts once for each of its handlers. "+
 				"A cause whose tracepoint the kernel lacks is absent, and timer and device are on machines whose timer is that of a hypervisor, such as Hyper-V.",
 			"tracepoints page_fault_user, local_timer_entry, irq_handler_entry, reschedule_entry, call_function_entry, call_function_single_entry, irq_work_entry", "cause", "source"),
 		AEXVariance: perWorkload("teescope_enclave_aex_variance_total", "exits squared",
@@ -78,8 +78,8 @@ func NewFamilies() *Families {
 			"Time that an OCALL spent outside the enclave in seconds, without the crossings themselves, in processes that --watch names. Switchless OCALLs are not timed. "+
 				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
 		CallsLost: perWorkload("teescope_enclave_calls_lost_total", "calls",
-			"Calls of ECALLs and OCALLs that were not counted, because the processes of their user or control group have as many counters as they may: one for each process and function. "+
-				"Each gets counters while it has fewer than are free. Absent where no call was lost.",
+			"Calls of ECALLs and OCALLs that were not counted, because the user or control group of their process has reached its quota of counters. There is one counter for each process and function. "+
+				"The quota is the number of free counters. Absent if no call was lost.",
 			"eBPF maps of the agent"),
 		Probed: metric.New(metric.Desc{
 			Name: "teescope_transition_probes_info", Kind: metric.Info, Labels: append(file, "state", "reason"), Source: metric.Agent,
@@ -116,7 +116,7 @@ func NewFamilies() *Families {
 		}),
 		Refused: metric.New(metric.Desc{
 			Name: "teescope_transition_places_refused_total", Kind: metric.Counter, Unit: "requests", Labels: []string{"what"}, Source: metric.Agent,
-			Help: "Requests that were refused because a limit was reached, by what was requested: files and functions that are therefore not probed, processes that are not watched at the enclave boundary in this scan, and files whose code is not searched for ENCLU (enclu_files). " +
+			Help: "Requests that were refused because a limit was reached, by what was requested. The files and functions are not probed. The processes are not watched at the enclave boundary in this scan. The code of enclu_files is not searched for ENCLU. " +
 				"The limit is that of the agent, or the quota of the user or control group of the process.",
 			Origin: "the agent",
 		}),

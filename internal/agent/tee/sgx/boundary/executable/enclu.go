@@ -17,7 +17,7 @@ import (
 // ENCLU is the instruction that enters and resumes enclaves. The decoder does not support it.
 var ENCLU = []byte{0x0f, 0x01, 0xd7}
 
-// Limits of looking for ENCLU in a file.
+// Limits of the search for ENCLU in a file.
 const (
 	maxENCLUs   = 64       // occurrences of its bytes
 	maxOwn      = 1 << 20  // symbols that are read to judge them
@@ -193,7 +193,7 @@ func (p *Program) judge(o *occurrence) (verdict, error) {
 	if o.data {
 		return isNot, nil
 	}
-	// A symbol is foreign data: its function must begin in the same segment and be of a sensible size.
+	// A symbol is untrusted data: its function must begin in the same segment and have a plausible size.
 	if length := o.address - o.function; o.named && length <= min(o.before, maxFunction) {
 		code, err := p.codeBefore(o, length)
 		if err != nil {

@@ -20,7 +20,7 @@ const (
 	maxAllSymbols = 1 << 23 // in all tables of a file. Debug files of browsers have 2 million.
 	maxMatches    = 1 << 25 // symbols that cover an address, over all addresses
 	maxNotes      = 64 << 10
-	// unsized is how far behind a symbol without a size an address may be: such symbols are from assembly code.
+	// unsized is the maximum distance of an address from a symbol without a size. Such symbols are from assembly code.
 	unsized = 4096
 )
 

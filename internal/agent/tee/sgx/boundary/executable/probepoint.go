@@ -53,8 +53,8 @@ func (p *Program) ProbePoint(address uint64) (ProbePoint, error) {
 	return ProbePoint{offset, stepped}, nil
 }
 
-// Begins returns those of some addresses of code at which an instruction begins for certain, in ascending order. A probe in
-// the middle of one would change the program. It reads the symbols once.
+// Begins returns the addresses of code at which an instruction begins for certain, in ascending order. A probe in the middle of
+// an instruction would change the program. Begins reads the symbols once.
 func (p *Program) Begins(addresses ...uint64) (certain []uint64, err error) {
 	var all []occurrence
 	for _, address := range addresses {

@@ -109,7 +109,7 @@ func (p *Program) Functions(f func(Function)) error {
 	})
 }
 
-// Refers reports whether the file has a global symbol of a name: it defines it, or needs it of another file.
+// Refers reports whether the file has a global symbol of a name. It may define the symbol or import it from another file.
 func (p *Program) Refers(name string) (found bool, err error) {
 	err = eachSymbol(p, func(entry []byte, names *names) {
 		found = found || elf.ST_BIND(entry[4]) != elf.STB_LOCAL && names.at(binary.LittleEndian.Uint32(entry)) == name
@@ -117,7 +117,8 @@ func (p *Program) Refers(name string) (found bool, err error) {
 	return found, err
 }
 
-// Mentions returns the first symbol of a program that has one of some names, or "". The file may define it or need it of another one.
+// Mentions returns the first symbol of a program with one of these names, or "". The file may define the symbol or import it from
+// another file.
 func Mentions(p *Program, choice ...string) (found string, err error) {
 	err = eachSymbol(p, func(entry []byte, names *names) {
 		if found != "" {

@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// Limits of looking for USDT probes.
+// Limits of the search for USDT probes.
 const (
 	maxUSDTNotes = 4 << 20 // bytes. Those of a database or an interpreter have less than 100 kB.
 	maxUSDTSites = 64      // of one probe: compilers copy a probe with its function

@@ -50,7 +50,7 @@ func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight
 		f.Processes.Now().Sub(p.Since) < process.NameWait {
 		return false // its names are not known yet
 	}
-	ended := p == nil && !f.Processes.Runs(key.TGID) // else there is no place for it, or it does not answer
+	ended := p == nil && !f.Processes.Runs(key.TGID) // otherwise no entry was free for it, or it does not answer
 	if ended {
 		// It ended after the counter was read, perhaps after further calls.
 		if err := f.Object.Map("calls").Lookup(key, &n); err != nil {

@@ -22,8 +22,8 @@ func (n named) add(owner *count.Workload, name string, calls float64) {
 	n[owner][name] += calls
 }
 
-// readNamed reads calls. When a window of a file of Gramine ends, it divides the exits since the previous window among
-// the OCALLs by what the window has seen: each exit is one OCALL. Those of workers have none.
+// readNamed reads calls. When a window of a file of Gramine ends, it divides the exits since the previous window among the OCALLs
+// by the calls in the window, because each exit is one OCALL. OCALLs of workers have no exit.
 func (f *Functions) readNamed(ending *window.File, weight float64) error {
 	if ending == nil || ending.Runtime != gramineName || f.ReadExits == nil {
 		return f.readCalls(ending, weight)

@@ -55,7 +55,7 @@ type findings struct {
 	points map[uint64]point
 }
 
-// point is where a function is probed, or why it cannot be.
+// point is the probe point of a function, or the reason why it has none.
 type point struct {
 	executable.ProbePoint
 	err error

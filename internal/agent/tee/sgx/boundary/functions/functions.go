@@ -135,7 +135,8 @@ func (f *Functions) state(p *process.Process) *state {
 	return s
 }
 
-// Examine finds the functions of a file's runtime. It uses nothing but the file, so that it needs no lock. It returns what probes them.
+// Examine finds the functions of a file's runtime. It uses nothing but the file, so that it needs no lock. It returns a function
+// that probes them.
 func (f *Functions) Examine(p *executable.Program, runtime string) (func(*window.File) error, error) {
 	found, err := examine(runtimes[runtime], p)
 	if reader.Unanswered(err) {
@@ -150,7 +151,7 @@ func (f *Functions) Examine(p *executable.Program, runtime string) (func(*window
 	}, nil
 }
 
-// Observe names the owners of a process to the kernel side, and enables timing if it is watched.
+// Observe registers the owners of a process in the kernel side, and enables timing if the process is watched.
 func (f *Functions) Observe(p *process.Process) error {
 	if err := f.tenants.join(p); err != nil || f.timer == nil {
 		return err
@@ -274,7 +275,8 @@ func forgetUnknown(f *Functions) error {
 	return errors.Join(errs...)
 }
 
-// Tidy ends the timing of files that no watched process has, removes what was counted of unknown processes, and counts the places of owners.
+// Tidy ends the timing of files that no watched process has, removes the counts of unknown processes, and counts the places of
+// owners.
 func (f *Functions) Tidy() error {
 	watched := map[*window.File]bool{}
 	for p := range f.Processes.All() {

@@ -11,7 +11,7 @@ import (
 // Call is a function of an untrusted runtime whose calls cross the boundary of enclaves.
 type Call struct {
 	Address uint64 // as linked
-	Out     bool   // an OCALL, else an ECALL
+	Out     bool   // true for an OCALL, false for an ECALL
 	Table   bool   // an ECALL whose third argument is the table of the enclave's OCALLs
 }
 
@@ -31,8 +31,8 @@ func Calls(runtime string, p *executable.Program) ([]Call, error) {
 	return all, nil
 }
 
-// OCalls returns the linked addresses of the functions in an OCALL table of the SDK, each once. With an error, there are
-// others.
+// OCalls returns the linked addresses of the functions in an OCALL table of the SDK, each once. If it returns an error, the list
+// is incomplete.
 func OCalls(p *executable.Program, table uint64) ([]uint64, error) {
 	all, err := ocallTable(p, table)
 	all = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(all))), func(a uint64) bool { return a == 0 })

@@ -40,7 +40,7 @@ type tableRead struct {
 	address  uint64            // linked address
 	names    map[uint32]string // of ECALLs
 	namesErr error
-	// Of the OCALLs, if they were not known: by the address of their bridges.
+	// The OCALLs by the address of their bridges, if they were not known.
 	bridges   map[uint64]string
 	found     findings
 	uncertain error // why others are left out
@@ -275,7 +275,7 @@ func (f *file) addTable(t *tableRead) error {
 	return err
 }
 
-// errForgotten means that the OCALLs of a table were known when it was read, and are not any more. It is read again.
+// errForgotten means that the OCALLs of a table were known when it was read, and no longer are. The table is read again.
 var errForgotten = fmt.Errorf("its file was not probed meanwhile: %w", reader.ErrStuck)
 
 func (f *file) attachTable(t *tableRead) error {

@@ -30,7 +30,7 @@ func loadTenants(f *Functions) (*tenants, error) {
 	return &tenants{f, taken, map[string]uint32{}, map[uint32]owner{}, map[uint32]uint64{}}, err
 }
 
-// join gives the numbers of its owners to a process.
+// join assigns the numbers of its owners to a process.
 func (t *tenants) join(p *process.Process) error {
 	if _, known := t.processes[p.TGID]; known {
 		return nil
@@ -56,8 +56,8 @@ func (t *tenants) number(of tenant.Tenant) owner {
 	return all
 }
 
-// numberOf returns the number of a name, which is free again when none of its processes is left. The numbers of a process that joins
-// are not free.
+// numberOf returns the number of a name. A number is free again when its last process has left. The numbers of a process that
+// joins are not free.
 func (t *tenants) numberOf(name string, joins owner) uint32 {
 	if number, known := t.numbers[name]; known {
 		return number

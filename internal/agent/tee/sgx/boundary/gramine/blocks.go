@@ -10,8 +10,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 )
 
-// blockKey is where a control block is: a process and the address to which GS points. Several threads can have the
-// same address. Gramine's RPC threads keep that of their creator, and each new thread has it until it sets its own.
+// blockKey identifies a control block by a process and the address to which GS points. Several threads can have the same address.
+// Gramine's RPC threads keep the address of their creator, and each new thread has it until it sets its own.
 type blockKey struct {
 	TGID uint32
 	GS   uint64

@@ -100,8 +100,8 @@ func Load(o Options) (*Counters, error) {
 	return g, nil
 }
 
-// Examine finds the counters in a file, and the functions at the start and the end of its threads. It uses nothing but the file. It
-// returns what probes these functions: they are rare, so they are outside the budget.
+// Examine finds the counters in a file, and the functions at the start and the end of its threads. It uses nothing but the file.
+// It returns a function that probes them. They are called rarely, so the budget does not include them.
 func (g *Counters) Examine(p *executable.Program, in string) (func(*window.File) error, error) {
 	if in != runtime {
 		return nil, nil
@@ -145,7 +145,7 @@ type end struct {
 	where   point
 }
 
-// point is where a function is probed, or why it cannot be.
+// point is the probe point of a function, or the reason why it has none.
 type point struct {
 	executable.ProbePoint
 	err error
@@ -258,8 +258,8 @@ func (g *Counters) Read() error {
 	return err
 }
 
-// addEnded adds the threads that have ended. One that belongs to no process that can be named counts for the
-// workload of processes without a name.
+// addEnded adds the threads that have ended. A thread whose process cannot be named counts for the workload of processes without
+// a name.
 func (g *Counters) addEnded(pass map[blockKey]*seen, ended map[threadKey]endedThread) {
 	for key, e := range ended {
 		_, s := g.process(e.TGID)

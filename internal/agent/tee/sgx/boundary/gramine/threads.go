@@ -60,7 +60,8 @@ func sinceBoot() (uint64, error) {
 // counterOf is the key of the read of a thread's control block.
 func counterOf(t liveThread) host.Key { return host.Key{TGID: t.TGID, What: t} }
 
-// Ask asks for the counters of the running threads, which the next Read takes. So that none is read while a lock is held.
+// Ask requests reads of the counters of the running threads. The next Read takes the results. So no counter is read while a lock
+// is held.
 func (g *Counters) Ask() error {
 	from := g.Processes.Host
 	if len(g.processes) == 0 || from.Ahead == nil {
@@ -92,7 +93,7 @@ func (g *Counters) running() ([]liveThread, error) {
 	return g.live()
 }
 
-// takeCounters returns what was read of a thread's control block since it was asked for.
+// takeCounters returns the requested reading of a thread's control block.
 func (g *Counters) takeCounters(t liveThread, l layout) (reading, bool) {
 	from := g.Processes.Host
 	if from.Ahead == nil {

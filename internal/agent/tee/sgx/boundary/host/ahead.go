@@ -17,11 +17,11 @@ import (
 const (
 	maxWorkers = 8
 	maxTenant  = maxWorkers / 2   // workers that read processes of one user or control group
-	maxReads   = 8192             // asked for, running, or with a result that nobody has taken; shared by tenants
-	forgetting = 30 * time.Second // until a result that nobody takes is dropped
+	maxReads   = 8192             // requested, running, or with a result that was not taken; shared by tenants
+	forgetting = 30 * time.Second // until a result that is not taken is dropped
 )
 
-// ErrLater means that a read was asked for and its result is not there yet.
+// ErrLater means that a read was requested and its result is not available yet.
 var ErrLater = fmt.Errorf("its result is not there yet: %w", reader.ErrStuck)
 
 // errChanged means that the process has run another program since the read was asked for.
@@ -30,8 +30,8 @@ var errChanged = fmt.Errorf("the process has run another program meanwhile: %w",
 // Key identifies a read.
 type Key struct {
 	TGID uint32
-	// Program is what the process runs. If it runs something else after the read, the result is dropped. The zero value
-	// means that the read itself finds out.
+	// Program is the program of the process. If the process runs another program after the read, the result is dropped. With the
+	// zero value, the read itself must check this.
 	Program Program
 	What    any // comparable
 }
@@ -104,7 +104,7 @@ func (h Processes) later(key Key, do func() (any, error)) (any, error) {
 	return r.value, r.err
 }
 
-// Ready reports whether the result of a read is there, and asks for it if nobody has.
+// Ready reports whether the result of a read is available. It requests the read if it was not requested.
 func Ready[T any](h Processes, key Key, do func() (T, error)) bool {
 	a := h.Ahead
 	if a == nil {
@@ -120,7 +120,7 @@ func Ready[T any](h Processes, key Key, do func() (T, error)) bool {
 	return r.done
 }
 
-// Ask asks for a read that begins after this call. An earlier result is dropped.
+// Ask requests a read that begins after this call. An earlier result is dropped.
 func (a *Ahead) Ask(key Key, do func() (any, error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,7 +149,7 @@ func (a *Ahead) Take(key Key) (value any, err error, ok bool) { //nolint:revive 
 	return r.value, r.err, true
 }
 
-// add asks for a read, and returns ErrLater.
+// add requests a read, and returns ErrLater.
 func (a *Ahead) add(key Key, do func() (any, error)) error {
 	of := a.tenant(int(key.TGID))
 	if a.places.Take(of) != nil {
@@ -216,7 +216,7 @@ func (a *Ahead) signal() {
 	}
 }
 
-// forget drops results that nobody has taken.
+// forget drops results that were not taken in time.
 func (a *Ahead) forget() {
 	for key, r := range a.reads {
 		if r.done && time.Since(r.asked) > forgetting {

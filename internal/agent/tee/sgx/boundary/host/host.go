@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host reads what the mechanisms at the enclave boundary need of processes: the program that each runs, its files as
-// the process sees them, and the name of its workload. It does not parse files that package hostfs parses, and does not
+// Package host reads the data of processes that the mechanisms at the enclave boundary need: the program that each runs, its
+// files as the process sees them, and the name of its workload. It does not parse files that package hostfs parses, and does not
 // depend on enclaves.
 package host
 
@@ -22,8 +22,9 @@ type Processes struct {
 	Proc  hostfs.Root
 	Reads *reader.Pool
 	Ahead *Ahead // runs reads outside of the lock of the backend; nil runs them at once
-	// Inode returns a number of the inode that is mapped at an address of this process: of the file below an overlay. It is
-	// nil on kernels that cannot tell. An error means that the kernel may tell it later (reader.Unanswered).
+	// Inode returns a number of the inode that is mapped at an address of this process. For an overlay it is the inode of the
+	// file below. Inode is nil on kernels that do not report this. An error means that the kernel may report it later
+	// (reader.Unanswered).
 	Inode func(address uint64) (uint64, error)
 	// Pods completes the identity of a workload in a pod. It may be nil. A process that is found before the name of its pod is
 	// known keeps the UID. This is rare, because a pod has a name before it has a process.
@@ -63,7 +64,7 @@ func (p Program) Same(other Program) bool { return p.Start == other.Start && p.E
 // ErrEnded means that a process has ended.
 var ErrEnded = errors.New("the process has ended")
 
-// Program returns what a process runs, or ErrEnded. Another error means that the process does not answer.
+// Program returns the program that a process runs, or ErrEnded. Another error means that the process does not answer.
 func (h Processes) Program(tgid uint32) (Program, error) {
 	first, err := h.Of(tgid).Thread(int(tgid)).Stat()
 	if err != nil || first.Ended() {
@@ -99,7 +100,7 @@ func (h Processes) Identify(tgid uint32) workload.Identity {
 // errUnnamed means that a process cannot be compared with rules: it has ended or does not answer.
 var errUnnamed = errors.New("the process cannot be named")
 
-// Described returns what rules compare.
+// Described returns the properties of a process that rules compare.
 func (h Processes) Described(tgid uint32) (watch.Process, error) {
 	is, ok := watch.Look(h.Proc, h.names, h.Reads, int(tgid))
 	if !ok {

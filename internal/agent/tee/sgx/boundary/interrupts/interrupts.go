@@ -32,13 +32,13 @@ type Options struct {
 	Object    *bpf.Object
 	Processes *process.Table
 	Families  *count.Families
-	// Elsewhere reports whether the causes in a process are counted by something else, and whether that is known.
+	// Elsewhere reports whether another mechanism counts the causes in a process, and whether that is known.
 	Elsewhere func(*process.Process) (counted, known bool)
 	Sys       hostfs.Root // /sys
 	Log       *slog.Logger
 }
 
-// Interrupts count what arrives in enclaves.
+// Interrupts counts the page faults and interrupts that arrive in enclaves.
 type Interrupts struct {
 	Options
 	// Known are the causes whose events this kernel shows.

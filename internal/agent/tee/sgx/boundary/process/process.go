@@ -52,7 +52,7 @@ func (p *Process) Timed() bool { return p.Watched || len(p.Demanded) > 0 }
 // Started returns when the process started, since the machine did. It is a multiple of 10 ms (/proc/PID/stat).
 func (p *Process) Started() time.Duration { return p.program.Start }
 
-// Owner returns to whom the process belonged when it was found.
+// Owner returns the owner of the process when it was found.
 func (p *Process) Owner() tenant.Tenant { return p.owner }
 
 // inWindow reports whether calls of the process wait for the end of a window.
@@ -104,16 +104,16 @@ func (t *Table) Owner(p *Process) *count.Workload {
 	return p.Workload
 }
 
-// absence is why a process is not known.
+// absence is the reason why a process is not known.
 type absence uint8
 
 const (
 	ended absence = iota
 	running
-	waits // for what is read of it
+	waits // for reads of it
 )
 
-// newcomer is what is read of a process that is new.
+// newcomer has the data of a new process.
 type newcomer struct {
 	program host.Program
 	owner   tenant.Tenant
@@ -127,7 +127,7 @@ func readNew(h host.Processes, tgid uint32) (newcomer, error) {
 		return newcomer{}, err
 	}
 	n := newcomer{program, h.Reads.Tenant(int(tgid)), h.Identify(tgid)}
-	if now, err := h.Program(tgid); err == nil && now != program { // what was read may be of either
+	if now, err := h.Program(tgid); err == nil && now != program { // the data may be of either
 		n.program, n.id = now, h.Identify(tgid)
 	}
 	return n, nil
@@ -137,8 +137,8 @@ func readNew(h host.Processes, tgid uint32) (newcomer, error) {
 // counters it has.
 func (t *Table) BeginPass() { clear(t.absent) }
 
-// Get returns a process, and looks at it if it is new. It returns nil if the process has ended, does not answer or gets no place, and
-// while it is read (Waits). A process that has ended since it was read is added, so that its counts have their workload.
+// Get returns a process, and inspects it if it is new. It returns nil if the process has ended, does not answer or gets no place,
+// and while it is read (Waits). A process that has ended since it was read is added, so that its counts have their workload.
 func (t *Table) Get(tgid uint32) *Process {
 	if p := t.groups.Get(tgid); p != nil {
 		return p
@@ -211,10 +211,10 @@ func (t *Table) Runs(tgid uint32) bool {
 	return runs
 }
 
-// programOf is the read that finds out what a known process runs.
+// programOf is the key of the read of a known process's program.
 func programOf(tgid uint32) host.Key { return host.Key{TGID: tgid, What: "program"} }
 
-// Check asks what the known processes run now. MarkEnded takes the answers.
+// Check requests reads of the programs that the known processes run now. MarkEnded takes the results.
 func (t *Table) Check() {
 	from := t.Host
 	if from.Ahead == nil {

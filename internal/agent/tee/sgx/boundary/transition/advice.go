@@ -15,13 +15,13 @@ const (
 	moveIn     Advice = "move_in"     // do in the enclave what the OCALL does
 )
 
-// minCalls is the smallest number of calls that advice is based on. A share that is measured with so many is at most 0.1
-// from the true one in 95 of 100 cases. It is not of sgx-perf, which looks at complete recordings.
+// minCalls is the minimum number of calls for advice. A share that is measured with so many calls differs from the true one by at
+// most 0.1 in 95 of 100 cases. sgx-perf has no such limit, because it evaluates complete recordings.
 const minCalls = 100
 
 // advise applies the rules. There is no advice for a single ECALL: a short one may do what must be done in the enclave.
 //
-// sgx-perf judges the durations below their 95th percentile. Here all are judged, which gives advice a little later.
+// sgx-perf evaluates the durations below their 95th percentile. Here all are evaluated, which gives advice a little later.
 func (p Pair) advise() Advice {
 	if p.Of < minCalls {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Kind says which two calls are a pair, and which time is between them.
+// Kind describes which two calls are a pair, and which time is between them.
 type Kind string
 
 // The kinds. A call alone is a pair with itself.
@@ -26,7 +26,7 @@ type PairKey struct {
 	From, To string
 }
 
-// PairCount is how often a pair was seen, and the time in it.
+// PairCount is the number of occurrences of a pair, and the time in it.
 type PairCount struct {
 	N, NS  uint64
 	Within [4]uint64 // below 1 us, from there to 5 us, to 10 us, and to 20 us

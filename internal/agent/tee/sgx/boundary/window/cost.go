@@ -18,13 +18,13 @@ const CostEmulated = 1
 //go:noinline
 func function() {}
 
-// Address returns the address of Function in this process.
+// Address returns the address of function in this process.
 func Address() uint64 { return uint64(reflect.ValueOf(function).Pointer()) }
 
-// ErrNotMeasurable means that the compiler changed Function.
+// ErrNotMeasurable means that the compiler has changed function.
 var ErrNotMeasurable = errors.New("this program was built in a way that prevents measuring it")
 
-// MeasureHit measures a call of Function while it is probed.
+// MeasureHit measures a call of function while it is probed.
 func MeasureHit() uint8 {
 	const (
 		hits  = 50

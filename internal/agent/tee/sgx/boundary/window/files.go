@@ -213,9 +213,9 @@ func (f *File) Source(by string) string {
 	return by + "_sampled"
 }
 
-// Weight returns what a hit of f stands for when the window of another file or of f itself ends. Nil means no
-// file. Hits of the ending file stand for ofEnding. Hits of other sampled files are counted at the end of their own
-// windows.
+// Weight returns the number of calls that a hit of f represents when the window of another file or of f itself ends. If ending is
+// nil, no window ends. Hits of the ending file represent ofEnding calls. Hits of other sampled files are counted at the end of
+// their own windows.
 func (f *File) Weight(ending *File, ofEnding float64) (w float64, now bool) {
 	if f == ending {
 		return ofEnding, true
