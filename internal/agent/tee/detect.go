@@ -13,16 +13,16 @@ import (
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
-// Limits of the cost of looking at processes.
+// Limits of the cost of inspecting processes.
 const (
 	// A process is inspected again after the time that its program has run so far, within these limits. A process chooses
 	// its TEE in the first seconds after it starts.
 	firstWait, longestWait = time.Second, 256 * time.Second
-	// checkEvery is how often the detector checks that a process ID still means the same program, unless each start of a
-	// program is reported to it.
+	// checkEvery is the interval at which the detector checks that a process ID still means the same program, unless each start
+	// of a program is reported to it.
 	checkEvery = 10 * time.Second
-	// burst is how many looks may be taken at once, and perSecond how many are added each second. A look costs 40
-	// us, or a millisecond if the process has thousands of mappings. A check costs 8 us.
+	// burst is the maximum number of inspections at once, and perSecond the number that is added each second. An inspection costs
+	// 40 us, or a millisecond if the process has thousands of mappings. A check costs 8 us.
 	burst, perSecond = 256, 64
 	// maxSeen is the number of processes that are remembered. A process is forgotten after forgetAfter without a
 	// query.
@@ -97,8 +97,8 @@ func (d *Detector) Workload(tgids []uint32) (kind teelabel.Kind, runtime teelabe
 	return d.guest, best.runtime
 }
 
-// find answers from the cache if it can. No lock is held while it looks at the process, because a process can make that
-// take until the deadline. A process that does not answer keeps what was found before.
+// find answers from the cache if it can. No lock is held while it reads the process, because the process can delay that until the
+// deadline. A process that does not answer keeps the earlier finding.
 func (d *Detector) find(tgid uint32, now time.Time) finding {
 	s, found := d.due(tgid, now)
 	if s == nil {

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// every is the interval of queries. It holds the locks of all GPUs for a moment.
+	// every is the interval of queries. A query holds the locks of all GPUs for a moment.
 	every = 15 * time.Second
-	// fresh is how long an answer is shown. A driver that is busy for longer has no samples.
+	// fresh is the maximum age of an exported answer. If the driver is busy for longer, there are no samples.
 	fresh = 4 * every
 )
 
@@ -44,11 +44,11 @@ type Backend struct {
 	failed error     // of the last question
 }
 
-// New returns a backend for the machine below the roots. begin is closed when the agent has dropped its privileges: that would wait for
-// a thread that the driver does not answer. Nil means that it has.
+// New returns a backend for the machine below the roots. begin is closed when the agent has dropped its privileges. Dropping them
+// waits for all threads, including one that the driver does not answer. If begin is nil, they were dropped before.
 func New(r tee.Roots, begin <-chan struct{}, log *slog.Logger) *Backend {
 	const (
-		decoded = " Decoded from the headers of NVIDIA's open kernel modules and run on a stand-in, not yet on a GPU. The answer is for all GPUs together. It is absent without NVIDIA's driver, and if it does not know confidential computing."
+		decoded = " Decoded from the headers of NVIDIA's open kernel modules and run on a stand-in, not yet on a GPU. The answer is for all GPUs together. It is absent without NVIDIA's driver, and if the driver does not support confidential computing."
 		origin  = "ioctl of /dev/nvidiactl: "
 	)
 	gauge := func(name, unit, help, command string) *metric.Desc {
@@ -61,15 +61,15 @@ func New(r tee.Roots, begin <-chan struct{}, log *slog.Logger) *Backend {
 		info: metric.New(metric.Desc{
 			Name: "teescope_gpu_confidential_info", Kind: metric.Info, Source: metric.Kernel,
 			Labels: []string{"mode", "environment", "devtools", "cpu", "gpus"},
-			Help: "Always 1. mode is off, on, protected_pcie or nvle (both for several GPUs), or unknown. environment is production, simulation (not protected) or unavailable. devtools is on if profilers may look into the GPUs. " +
-				"cpu is the TEE of this machine as the driver sees it: none, sev, tdx, sev-snp, snp-vtom. gpus is what the GPUs are capable of: none, apm, hcc. While no program has a GPU open, the driver may say off and none." + decoded,
+			Help: "Always 1. mode is off, on, protected_pcie or nvle (both for several GPUs), or unknown. environment is production, simulation (not protected) or unavailable. devtools is on if profilers may inspect the GPUs. " +
+				"cpu is the TEE of this machine as the driver detects it: none, sev, tdx, sev-snp, snp-vtom. gpus is the capability of the GPUs: none, apm, hcc. While no program has a GPU open, the driver may report off and none." + decoded,
 			Origin: origin + "NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES",
 		}),
 		ready: gauge("teescope_gpu_ready", "",
 			"1 if confidential GPUs accept work, and 0 if they have not been set ready: programs then find no GPU. Absent if mode is off in teescope_gpu_confidential_info.",
 			"NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_GPUS_STATE"),
 		keyBits: gauge("teescope_gpu_key_rotation_bits", "bits",
-			"Policy for the keys with which copies are encrypted: they are replaced before the advantage of an attacker exceeds 2 to the power of minus this. More means that they are replaced more often, and copies wait then. Drivers before 550 do not say it. Absent if mode is off.",
+			"Policy for the keys with which copies are encrypted: they are replaced before the advantage of an attacker exceeds 2 to the power of minus this. With a larger value they are replaced more often, and copies wait then. Drivers before 550 do not report it. Absent if mode is off.",
 			"NV_CONF_COMPUTE_CTRL_GET_SECURITY_POLICY"),
 	}
 }
@@ -109,8 +109,8 @@ func (b *Backend) ask() {
 	}()
 }
 
-// answer stores the driver's answer. An agent that was not given the device says so once: that is how it was set up, and no
-// failure.
+// answer stores the driver's answer. An agent without access to the device logs that once, because it is a matter of
+// configuration and not a failure.
 func (b *Backend) answer(state State, err error) {
 	b.asking = false
 	if err == nil {

@@ -43,7 +43,7 @@ type controlRecord struct {
 // freeRecord is NVOS00_PARAMETERS.
 type freeRecord struct{ Root, Parent, Object, Status uint32 }
 
-// statusError is a NV_STATUS other than NV_OK: the driver knows the request, or its record, only in another form.
+// statusError is a NV_STATUS other than NV_OK: the driver does not support the request, or it expects another record.
 type statusError uint32
 
 func (s statusError) Error() string {
@@ -56,8 +56,8 @@ type session struct {
 	client, object uint32
 }
 
-// open begins a session by the driver's control device. A driver without confidential computing has no such object. The file
-// is opened for reading, because the agent's sandbox refuses other ways, and the driver makes no difference.
+// open begins a session by the driver's control device. A driver without confidential computing has no such object. The file is
+// opened for reading, because the agent's sandbox refuses other modes, and the driver accepts this one.
 func open(path string) (*session, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

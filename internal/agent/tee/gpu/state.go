@@ -22,15 +22,15 @@ const (
 	Unknown       = "unknown"        // a value of a newer driver
 )
 
-// State is what NVIDIA's driver says about confidential computing, for all GPUs together.
+// State is the state of confidential computing that NVIDIA's driver reports, for all GPUs together.
 type State struct {
 	Mode        string
-	Ready       bool   // the GPUs accept work; it means something unless Mode is Off
+	Ready       bool   // the GPUs accept work; not valid if Mode is Off
 	Environment string // unavailable, simulation or production
-	DevTools    bool   // profilers may look into the GPUs, which weakens the protection
-	CPU, GPUs   string // what the driver finds the machine and the GPUs capable of
-	// KeyBits is the exponent of the policy for the keys of copies: they are replaced before the advantage of an attacker
-	// exceeds 2^-KeyBits. It is 0 if the driver does not say it.
+	DevTools    bool   // profilers may inspect the GPUs, which weakens the protection
+	CPU, GPUs   string // capabilities of the machine and of the GPUs, as the driver reports them
+	// KeyBits is the exponent of the policy for the keys of copies: they are replaced before the advantage of an attacker exceeds
+	// 2^-KeyBits. It is 0 if the driver does not report it.
 	KeyBits uint64
 }
 
@@ -61,10 +61,10 @@ const (
 // sizes of the answer to commandCapabilities that drivers have or may get. A driver refuses another size than its own.
 var sizes = []int{atMultiGPU + 1, atDevTools + 1, atMultiGPU + 2, atMultiGPU + 3}
 
-// ErrUnsupported is the error of Read on a machine whose driver does not know confidential computing.
-var ErrUnsupported = errors.New("NVIDIA's driver does not know confidential computing")
+// ErrUnsupported is the error of Read on a machine whose driver does not support confidential computing.
+var ErrUnsupported = errors.New("NVIDIA's driver does not support confidential computing")
 
-// Read asks the driver. Without its control device the error is fs.ErrNotExist. It can take as long as the driver is busy.
+// Read queries the driver. Without its control device the error is fs.ErrNotExist. It waits while the driver is busy.
 func Read(r tee.Roots) (State, error) {
 	s, err := open(hostfs.At(r.Dev).Path("nvidiactl"))
 	if err != nil {
@@ -102,7 +102,8 @@ func unsupported(err error) error {
 	return err
 }
 
-// absent reports whether this machine has nothing to say, which is not a failure. The device stays when the driver is unloaded.
+// absent reports whether an error means that this machine has no such state, which is not a failure. The device stays when the
+// driver is unloaded.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV) || errors.Is(err, ErrUnsupported)
 }

@@ -2,7 +2,7 @@
 //go:build ignore
 
 /*
- * Counts what this machine exchanges by vsock with enclaves and virtual machines, by their address (CID).
+ * Counts the vsock traffic of this machine with enclaves and virtual machines, by their address (CID).
  *
  * The programs are raw tracepoint programs, so that they can be loaded before the module that has the tracepoints.
  */

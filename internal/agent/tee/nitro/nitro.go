@@ -64,7 +64,7 @@ func (b *Backend) Describe() []*metric.Desc { return b.families.all() }
 const housekeeping = 10 * time.Second
 
 // canHaveVsock reports whether this machine is the parent of enclaves, or can run virtual machines with vsock. Other machines use
-// vsock for their own host's purposes only.
+// vsock only to communicate with their own host.
 func canHaveVsock(r tee.Roots) bool { return tee.IsParent(r) || hostfs.At(r.Dev).Exists("vhost-vsock") }
 
 // hasVsock reports whether there can be traffic now: the device for virtual machines exists before its module is loaded.
@@ -89,7 +89,7 @@ func (b *Backend) Init(context.Context) error {
 
 // Run attaches when it is possible, and removes quiet peers, until ctx ends.
 func (b *Backend) Run(ctx context.Context) error {
-	service.After(ctx, housekeeping, func() { // a look at once would judge the budget over milliseconds
+	service.After(ctx, housekeeping, func() { // a check at the start would compare milliseconds with the budget
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.tend(time.Now())
@@ -97,7 +97,7 @@ func (b *Backend) Run(ctx context.Context) error {
 	return nil
 }
 
-// tend attaches to tracepoints that are there, and keeps the list of peers and the budget.
+// tend attaches to tracepoints that exist, updates the list of peers, and checks the budget.
 func (b *Backend) tend(now time.Time) {
 	k := b.kernel
 	if k == nil || k.stopped {

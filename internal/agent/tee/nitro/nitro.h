@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the programs for traffic by vsock share with user space. */
+/* Types that the programs for vsock traffic share with user space. */
 #ifndef TEESCOPE_NITRO_H
 #define TEESCOPE_NITRO_H
 
@@ -17,7 +17,7 @@ enum direction {
 	DIRECTIONS,
 };
 
-/* What was exchanged with a peer. */
+/* The traffic with a peer. */
 struct traffic {
 	u64 bytes[DIRECTIONS]; /* data of connections */
 	u64 packets[DIRECTIONS];

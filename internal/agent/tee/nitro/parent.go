@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// program is what runs an enclave on its parent, and holds it open (aws-nitro-enclaves-cli).
+	// program is the name of the program that runs an enclave on its parent, and holds it open (aws-nitro-enclaves-cli).
 	program = "nitro-cli"
 	// held is the enclave among the open files of that process (drivers/virt/nitro_enclaves/ne_misc_dev.c). Only processes
 	// that may open the driver's device have it, so a process cannot pretend to be an enclave.
 	held = "anon_inode:ne-vm"
-	// maxFiles, maxArguments and maxName limit what is read of that process.
+	// maxFiles, maxArguments and maxName limit the data that is read from that process.
 	maxFiles, maxArguments, maxName = 1024, 64, 64
 	// maxEnclaves is more than a parent can have (4).
 	maxEnclaves = 16
@@ -34,7 +34,7 @@ const (
 // errMany means that the number of enclaves is not known.
 var errMany = errors.New("more processes are named " + program + " than are inspected")
 
-// enclave is what the arguments of nitro-cli say about an enclave. A number is 0 if they do not.
+// enclave has the properties of an enclave from the arguments of nitro-cli. A number is 0 if they do not contain it.
 type enclave struct {
 	pid    int
 	name   string
@@ -107,7 +107,7 @@ func (b *Backend) emitParent(emit func(prometheus.Metric)) error {
 	return errors.Join(err, b.emitPool(emit))
 }
 
-// emitPool emits how many CPUs are set aside. A driver that is built in without the parameter has none.
+// emitPool emits the number of CPUs that are set aside. A driver that is built in without the parameter has none.
 func (b *Backend) emitPool(emit func(prometheus.Metric)) error {
 	const longest = 4096
 	data, err := hostfs.At(b.opts.Roots.Sys).ReadWhole(longest, "module/nitro_enclaves/parameters/ne_cpus")

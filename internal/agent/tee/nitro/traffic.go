@@ -18,11 +18,11 @@ import (
 var object []byte
 
 const (
-	// others is the key of what belongs to no peer that has an entry (VMADDR_CID_ANY).
+	// others is the key of traffic without an entry of its own (VMADDR_CID_ANY).
 	others = ^uint32(0)
 	// quiet is the time without a packet after which a peer loses its entry. An enclave gets another address when it starts again.
 	quiet = 10 * time.Minute
-	// costOfPacket is what a program takes for a packet (BenchmarkPacket, docs/user/nitro.md).
+	// costOfPacket is the CPU time of a program for one packet (BenchmarkPacket, docs/user/nitro.md).
 	costOfPacket = 150 * time.Nanosecond
 )
 
@@ -42,10 +42,10 @@ type kernelSide struct {
 	attached bool
 	stopped  bool // for good, because it exceeded the budget
 	peers    map[uint32]*peer
-	removed  time.Duration // what the packets of removed peers have cost
+	removed  time.Duration // estimated CPU time for the packets of removed peers
 }
 
-// peer is what was last read of a peer.
+// peer is the last reading of a peer.
 type peer struct {
 	traffic
 	active time.Time // when it last changed
@@ -163,7 +163,7 @@ func name(cid uint32) string {
 	return strconv.FormatUint(uint64(cid), 10)
 }
 
-// emit emits the traffic of all peers. What belongs to no peer is shown if there is any.
+// emit emits the traffic of all peers. The entry others is emitted if it has traffic.
 func (k *kernelSide) emit(f *families, emit func(prometheus.Metric)) {
 	for cid, p := range k.peers {
 		if cid == others && p.traffic == (traffic{}) {

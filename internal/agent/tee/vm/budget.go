@@ -10,8 +10,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
-// What the programs take for an exit with the entry after it, and in addition for one to user space. Measured with events
-// injected on a virtual processor (docs/user/vms.md).
+// CPU time of the programs for an exit and the following entry, and the additional time for an exit to user space. Measured with
+// events injected on a virtual processor (docs/user/vms.md).
 const (
 	costOfExit     = 400 * time.Nanosecond
 	costOfUserExit = 100 * time.Nanosecond
@@ -38,7 +38,7 @@ func (k *kernelSide) spent() time.Duration {
 	return total
 }
 
-// stop detaches all programs for good: attached again, they would take the pause for the time of an exit.
+// stop detaches all programs for good. If they were attached again, they would count the pause as the time of an exit.
 func (k *kernelSide) stop(reason string) error {
 	var errs []error
 	for i := range k.status {

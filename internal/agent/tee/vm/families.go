@@ -35,12 +35,12 @@ func newFamilies() *families {
 			Labels: []string{"vm", "tee", "vmm", "sandbox", "workload", "container", "pod", "namespace", "pid"},
 			Help: "Always 1. A virtual machine that has run since the agent watches KVM. vm is its name: the domain of libvirt, QEMU's -name, Firecracker's --id, the name of cloud-hypervisor's API socket, or the process ID of its VMM. " +
 				"tee is tdx, sev, sev-es, sev-snp, none for a plain virtual machine, or empty if it is not known. vmm is qemu, cloud-hypervisor, firecracker, crosvm or other. sandbox is that of Kata Containers. " +
-				"All virtual machines of one process are one. An ended one is shown for 30 s more.",
+				"All virtual machines of one process count as one. An ended virtual machine is exported for 30 s more.",
 			Origin: "kvm->arch.vm_type, kvm_svm.sev_info; /proc/PID/cgroup, /proc/PID/cmdline",
 		}),
 		exits: counter("teescope_vm_exits_total", "exits",
-			"Exits of a virtual machine's CPUs from the guest to the host, by reason. The reasons are the same for Intel and AMD, and what a guest of SEV-ES, SEV-SNP or TDX asks for is the reason of its request. "+
-				"mmio is an access to a device's memory, of which the first one to each page is a shared_fault. interrupt includes the guest's interrupt controller. page_state is a conversion between private and shared memory. "+
+			"Exits of a virtual machine's CPUs from the guest to the host, by reason. The reasons are the same for Intel and AMD. A request of a guest of SEV-ES, SEV-SNP or TDX has the reason of the requested operation. "+
+				"mmio is an access to a device's memory; the first access to each page is a shared_fault. interrupt includes the guest's interrupt controller. page_state is a conversion between private and shared memory. "+
 				"private_fault, page_state, attestation and ap_creation exist only in a TEE. At most 128 virtual machines have series, and the others count in the virtual machine other.",
 			"tracepoints kvm:kvm_exit, kvm:kvm_vmgexit_enter, kvm:kvm_vmgexit_msr_protocol_enter", "vm", "reason"),
 		seconds: counter("teescope_vm_exit_seconds_total", "seconds",
@@ -51,7 +51,7 @@ func newFamilies() *families {
 			"Exits of a virtual machine's CPUs that KVM passed to the VMM, by the reason in struct kvm_run. interrupt is a signal. In a TEE, hypercall is a conversion between private and shared memory, and memory_fault an implicit one.",
 			"tracepoint kvm:kvm_userspace_exit", "vm", "reason"),
 		rmp: counter("teescope_vm_rmp_faults_total", "faults",
-			"Accesses of an SEV-SNP guest that did not fit the table of the owners of pages (RMP), by result: split (an entry of 2 MiB was split into pages of 4 KiB, which are slower from then on), failed (it could not be), none. "+
+			"Accesses of an SEV-SNP guest that did not fit the table of the owners of pages (RMP), by result. split: an entry of 2 MiB was split into pages of 4 KiB, which are slower from then on. failed: the entry could not be split. none: nothing was done. "+
 				"Other virtual machines, and kernels before 6.11, have no samples.",
 			"tracepoint kvm:kvm_rmp_fault", "vm", "result"),
 		pages: gauge("teescope_vm_pages", "pages",
@@ -62,7 +62,7 @@ func newFamilies() *families {
 			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", "vm", "result"),
 		private: gauge("teescope_vm_private_memory_bytes", "bytes",
 			"Private memory of a virtual machine of TDX or SEV-SNP. The host can neither swap nor reclaim it, and the process of the VMM does not show it. "+
-				"It is the unevictable memory of the VMM's control group, so what the VMM has locked is in it too. Absent for the root group, and if several virtual machines are in one group. "+
+				"It is the unevictable memory of the VMM's control group, so it includes memory that the VMM has locked. Absent for the root group, and if several virtual machines are in one group. "+
 				"Decoded from the kernel's sources, not yet run on such hardware.", "memory.stat: unevictable; v1: total_unevictable", "vm"),
 		keys: gauge("teescope_vm_keys", "keys",
 			"Keys of memory encryption that control groups are charged for, by kind: tdx (key IDs), sev, sev_es (address space IDs, also of SEV-SNP).", "misc.current of the root control group", "kind"),
@@ -82,7 +82,7 @@ var keyKinds = []string{"tdx", "sev", "sev_es"}
 // maxMisc bounds the files of the controller misc, which have a line for each resource.
 const maxMisc = 4 << 10
 
-// emitKeys emits how many keys there are. A kernel or processor without them has no samples.
+// emitKeys emits the numbers of keys. A kernel or processor without them has no samples.
 func (f *families) emitKeys(cgroups string, emit func(prometheus.Metric)) error {
 	var errs []error
 	for file, desc := range map[string]*metric.Desc{"misc.current": f.keys, "misc.capacity": f.keysLimit} {

@@ -48,7 +48,7 @@ type way struct {
 	required                   bool // the others exist only in kernels with SEV-ES or SEV-SNP
 }
 
-// ways returns the programs to attach. To Linux 5.15 the tracepoint kvm_exit has another argument before the virtual CPU.
+// ways returns the programs to attach. Up to Linux 5.15 the tracepoint kvm_exit has another argument before the virtual CPU.
 func ways(older bool) []way {
 	exit := "kvm_exit"
 	if older {
@@ -211,7 +211,7 @@ type fields interface {
 	Offset(structure string, path ...string) (int, bool)
 }
 
-// offsetsOf finds the fields that the programs read. Fields of KVM that is not there are -1.
+// offsetsOf finds the fields that the programs read. A field is -1 if the loaded modules of KVM do not have it.
 func offsetsOf(types fields) offsets {
 	first := func(structure string, paths ...[]string) int32 {
 		for _, path := range paths {

@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// lasting is how long the counts of an ended virtual machine are shown, so that a scrape sees the last ones.
+	// lasting is the time for which the counts of an ended virtual machine are exported, so that a scrape sees the last ones.
 	lasting = 30 * time.Second
-	// patience is how long a virtual machine waits for its name, whose process may not answer. Then its process ID names it.
+	// patience is the time that a virtual machine waits for its name, because its process may not answer. After that it is named
+	// by its process ID.
 	patience = 10 * time.Second
 	// tick is the precision of the start of a process in /proc/PID/stat (USER_HZ).
 	tick = 10 * time.Millisecond

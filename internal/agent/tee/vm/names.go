@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// identity is what the cgroup and the command line of a VMM say about its virtual machine.
+// identity has the properties of a virtual machine from the cgroup and the command line of its VMM.
 type identity struct {
 	name    string // empty if it has none
 	vmm     string // a value of vmms, or "other"
@@ -85,8 +85,8 @@ func identify(cgroups, args []string) identity {
 	return id
 }
 
-// socketName returns the name in the path of a socket of cloud-hypervisor's API, which has no option for a name: that of
-// libvirt's is NAME-socket, others are mostly NAME.sock. Names that many have are none.
+// socketName returns the name in the path of a socket of cloud-hypervisor's API, which has no option for a name. libvirt's path
+// is NAME-socket, others are mostly NAME.sock. Common names are ignored.
 func socketName(value string) string {
 	file := path.Base(strings.TrimPrefix(value, "path="))
 	for _, ending := range []string{"-socket", ".socket", ".sock"} {

@@ -40,8 +40,8 @@ func (f *families) statistics() []struct {
 	}
 }
 
-// emitStatistics emits what KVM shows in debugfs, where it is mounted. A virtual machine whose creator has ended has no
-// samples, because the directory is named by the creator's thread.
+// emitStatistics emits KVM's statistics from debugfs, if it is mounted. A virtual machine whose creator has ended has no samples,
+// because the directory is named by the creator's thread.
 func (m *machines) emitStatistics(f *families, sys hostfs.Root, emit func(prometheus.Metric)) {
 	names, err := sys.Names(maxDirs, "kernel", "debug", "kvm")
 	if err != nil {

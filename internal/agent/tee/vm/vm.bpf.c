@@ -2,11 +2,11 @@
 //go:build ignore
 
 /*
- * Counts why virtual machines of this host leave their guests, and the time until they are back.
+ * Counts the exits of virtual machines of this host by reason, and measures the time until the next entry.
  *
- * The programs are raw tracepoint programs, so that they can be loaded before KVM. They know KVM's types only from the
- * map `offsets`, which user space fills from the BTF of KVM's modules. An exit can happen a million times a second: a
- * program looks up the thread's record, and counts into the row of its CPU.
+ * The programs are raw tracepoint programs, so that they can be loaded before KVM. They know KVM's types only from the map
+ * `offsets`, which user space fills from the BTF of KVM's modules. An exit can happen a million times a second: a program looks
+ * up the thread's record, and counts into the row of its CPU.
  */
 #include "vm.h"
 
@@ -324,7 +324,7 @@ SEC("raw_tp/kvm_exit") int kvm_exit(struct raw_arguments *ctx)
 	return on_exit(ctx->args[0], ctx->args[1]);
 }
 
-/* To Linux 5.15 the first argument is the reason. A program that reads more arguments than there are is not attached. */
+/* Up to Linux 5.15 the first argument is the reason. A program that reads more arguments than there are is not attached. */
 SEC("raw_tp/kvm_exit") int kvm_exit_older(struct raw_arguments *ctx)
 {
 	return on_exit(ctx->args[1], ctx->args[2]);

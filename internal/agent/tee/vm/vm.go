@@ -32,7 +32,7 @@ type Options struct {
 	Cgroup string       // root of the cgroup file systems
 	Reads  *reader.Pool // reads command lines, whose processes may not answer
 	Budget float64      // share of the machine's CPU time that counting may take; above it, counting ends. 1 is no limit
-	// Pods completes the identity of a workload in a pod. Nil leaves the UID.
+	// Pods completes the identity of a workload in a pod. If nil, the identity keeps the UID of the pod.
 	Pods func(*workload.Identity) bool
 	Log  *slog.Logger
 }
@@ -90,7 +90,7 @@ func (b *Backend) Init(context.Context) error {
 
 // Run follows the virtual machines until ctx ends.
 func (b *Backend) Run(ctx context.Context) error {
-	service.After(ctx, housekeeping, func() { // a look at once would judge the budget over milliseconds
+	service.After(ctx, housekeeping, func() { // a check at the start would compare milliseconds with the budget
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.tend(time.Now())

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the programs for virtual machines share with user space. */
+/* Types that the programs for virtual machines share with user space. */
 #ifndef TEESCOPE_VM_H
 #define TEESCOPE_VM_H
 
 #include "kernel.h"
 #include "layout.h"
 
-/* Why a virtual CPU left its guest, the same for VMX, SVM, VMGEXIT and TDVMCALL. */
+/* Reasons of exits from a guest, the same for VMX, SVM, VMGEXIT and TDVMCALL. */
 enum reason {
 	OTHER,
 	CPUID,
@@ -31,7 +31,7 @@ enum reason {
 	GHCB,	       /* counted when KVM has mapped the guest's request */
 };
 
-/* Why KVM_RUN returned to the VMM. */
+/* Reasons of returns of KVM_RUN to the VMM. */
 enum user_reason {
 	USER_OTHER,
 	USER_IO,
@@ -49,7 +49,7 @@ enum user_reason {
 	USER_REASONS,
 };
 
-/* What an access did to the table of owners of SEV-SNP's pages (RMP). */
+/* Effect of an access on the table of owners of SEV-SNP's pages (RMP). */
 enum rmp_result {
 	RMP_NONE,   /* nothing: another CPU was first, or the page has 4 KiB */
 	RMP_SPLIT,  /* an entry of 2 MiB was split into 512 */

@@ -34,28 +34,28 @@ func newFamilies() *families {
 	}
 	const (
 		classes = " class is that of the device: storage, network, accelerator (with displays) or other. PCI devices and those of Hyper-V have one; a device of virtio-mmio is other."
-		whose   = " Network traffic counts for the device only, because packets are mapped in interrupts. Block I/O counts for the process that submits it to the device; what a thread of the kernel submits, such as a write-back or a retry, counts for the device only."
+		whose   = " Network traffic counts for the device only, because packets are mapped in interrupts. Block I/O counts for the process that submits it to the device. Block I/O of a kernel thread, such as a write-back or a retry, counts for the device only."
 	)
 	machine, workload := []string{"class", "direction"}, []string{"workload", "container", "pod", "namespace", "class"}
 	f := &families{
 		mappings: counter("teescope_bounce_mappings_total", "mappings",
-			"Pieces of data for a device that were given room in the bounce buffers, by direction (to_device, from_device, both)."+classes, machine...),
+			"Number of mappings of data for devices in the bounce buffers, by direction (to_device, from_device, both)."+classes, machine...),
 		bytes: counter("teescope_bounce_bytes_total", "bytes",
-			"Data for devices that was given room in the bounce buffers, with the headers of requests. A request for which there is room for a part only counts with this part, and again when it is tried again: the kernel has copied it."+classes, machine...),
+			"Data for devices that was mapped in the bounce buffers, including the headers of requests. If there is room for only a part of a request, this part counts. It counts again with each retry, because the kernel has copied it."+classes, machine...),
 		failures: counter("teescope_bounce_failures_total", "mappings",
-			"Mappings that failed: the bounce buffers had no room, or the device cannot reach them. Most drivers try again, and each try counts."+classes, machine...),
+			"Mappings that failed because the bounce buffers had no room, or because the device cannot reach them. Most drivers try again, and each try counts."+classes, machine...),
 		workloadMappings: counter("teescope_workload_bounce_mappings_total", "mappings",
-			"Pieces of data of a workload that were given room in the bounce buffers."+whose, workload...),
+			"Number of mappings of a workload's data in the bounce buffers."+whose, workload...),
 		workloadBytes: counter("teescope_workload_bounce_bytes_total", "bytes",
-			"Data of a workload that was given room in the bounce buffers."+whose, workload...),
+			"Data of a workload that was mapped in the bounce buffers."+whose, workload...),
 		workloadFailures: counter("teescope_workload_bounce_failures_total", "mappings",
-			"Mappings of a workload's data that failed, with each try."+whose, workload...),
+			"Mappings of a workload's data that failed. Each try counts."+whose, workload...),
 		pool: gauge("teescope_bounce_pool_bytes",
 			"Size of the bounce buffers. Absent where debugfs is not mounted or the agent may not read it.", "io_tlb_nslabs"),
 		used: gauge("teescope_bounce_pool_used_bytes",
-			"Bounce buffers in use now. Absent while the kernel reports more than there are, as kernels before 6.9 may.", "io_tlb_used"),
+			"Bounce buffers in use now. Absent while the kernel reports more than exist, as kernels before 6.9 may.", "io_tlb_used"),
 		most: gauge("teescope_bounce_pool_used_max_bytes",
-			"Largest use of the bounce buffers since the kernel started. Absent in kernels that do not keep it.", "io_tlb_used_hiwater"),
+			"Largest use of the bounce buffers since the kernel started. Absent if the kernel does not record it.", "io_tlb_used_hiwater"),
 	}
 	f.describeState()
 	return f

@@ -257,7 +257,7 @@ static __noinline int begin_work(u32 work)
 	return 0;
 }
 
-/* The time of work that an interrupt adds to work of the same kind is in the time of the latter. */
+/* If an interrupt does work of the same kind as the interrupted thread, its time is included in that of the thread. */
 static __noinline int end_work(u32 work, u64 pages, bool failed)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -286,7 +286,7 @@ SEC("fexit/__set_memory_enc_pgtable") int converted(u64 *ctx)
 	return end_work((u8)ctx[2] ? TO_PRIVATE : TO_SHARED, (u32)ctx[1], (s32)ctx[3] != 0);
 }
 
-/* accept_memory: to Linux 6.11 its second argument is an end, and later a size. */
+/* accept_memory: up to Linux 6.11 its second argument is the end, later it is the size. */
 SEC("fentry/accept_memory") int accept(u64 *ctx)
 {
 	return begin_work(ACCEPT);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guest is the backend for confidential virtual machines (TDX, SEV-SNP), seen from inside. It counts the data that
-// the machine copies through shared memory for its devices (bounce buffers), reads the state of their pool, counts
-// exceptions instead of instructions (#VE, #VC), and times work on the state of memory. It also works in other virtual
-// machines that are told to copy everything (swiotlb=force).
+// Package guest is the backend for confidential virtual machines (TDX, SEV-SNP), seen from inside. It counts the data that the
+// machine copies through shared memory for its devices (bounce buffers), reads the state of their pool, counts exceptions instead
+// of instructions (#VE, #VC), and times work on the state of memory. It also works in other virtual machines that copy everything
+// (swiotlb=force).
 //
-// It does not guess: a value without a source has no sample. On machines that need not copy it loads nothing.
+// It does not guess: a value without a source has no sample. On machines that do not copy data it loads nothing.
 package guest
 
 import (
@@ -42,7 +42,8 @@ type Options struct {
 	Cgroup string // root of the cgroup file systems
 	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
-	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. Nil leaves the UID.
+	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. If nil, the identity keeps
+	// the UID of the pod.
 	Pods func(*workload.Identity) bool
 	Log  *slog.Logger
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the programs share with user space, and the kernel's types that they read. */
+/* Types that the programs share with user space, and the kernel's types that they read. */
 #ifndef TEESCOPE_GUEST_H
 #define TEESCOPE_GUEST_H
 
@@ -33,7 +33,7 @@ enum bounce {
 	BOUNCES,
 };
 
-/* What the guest wanted when it got an exception instead of an instruction's effect: #VE of TDX, #VC of SEV-ES and SNP. */
+/* The operation for which the guest got an exception: #VE of TDX, #VC of SEV-ES and SNP. */
 enum cause {
 	CAUSE_OTHER,
 	CAUSE_CPUID,
@@ -83,7 +83,7 @@ struct group_use {
 	u64 count[GROUP_COUNTS];
 };
 
-/* Work on memory that a thread is doing. An interrupt can begin more of the same on it. */
+/* Work on memory that a thread performs. An interrupt of the thread can begin more work of the same kind. */
 struct doing {
 	u64 since[WORKS];
 	u32 inside[WORKS];

@@ -27,18 +27,19 @@ const (
 	probeIdle      = "cvm_idle"
 )
 
-// probes lists the probes for a guest of a TEE, on a kernel that has some of the functions. A kretprobe is no second way: a
-// packet's mapping may interrupt that of a block request, and would replace the arguments that are kept for its return.
+// probes lists the probes for a guest of a TEE, on a kernel that has some of the functions. There is no kretprobe as a second
+// way: the mapping of a packet may interrupt that of a block request, and would replace the arguments that are stored for its
+// return.
 //
-// A function that only some kernels have is probed there, and where the TEE needs it. So a kernel of an SNP guest that
-// cannot be watched says so, and other machines do not.
+// A function that only some kernels have is probed where it exists, and where the TEE needs it. So the kernel of an SNP guest
+// without the function reports a probe that is not attached, and other machines do not.
 func probes(of teelabel.Kind, has func(function string) bool) []bpf.Probe {
 	on := func(name, program string, mechanism bpf.Mechanism, target string) bpf.Probe {
 		return bpf.Probe{Name: name, Ways: []bpf.Way{{Program: program, Mechanism: mechanism, Target: target}}}
 	}
 	all := []bpf.Probe{on(probeBounced, "bounced", bpf.Fexit, "swiotlb_map"), on(probeIdle, "cpu_idle", bpf.TypedTracepoint, "cpu_idle")}
 	exception, needed := on(probeVE, "virt_exception", bpf.Fentry, "tdx_handle_virt_exception"), of == teelabel.TDX
-	if of == teelabel.SEV { // older kernels list the handler too, and let nobody attach to it
+	if of == teelabel.SEV { // older kernels list the handler too, and refuse probes on it
 		exception, needed = on(probeVC, "vc_exception", bpf.Fentry, "vc_raw_handle_exception"), true
 	}
 	for _, p := range []struct {

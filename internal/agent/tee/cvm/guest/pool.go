@@ -41,7 +41,7 @@ func emitPool(sys string, f *families, emit func(prometheus.Metric)) error {
 	return errors.Join(errs...)
 }
 
-// readSlots reads a number of slots. It is not known where debugfs is not mounted, or closed to this process.
+// readSlots reads a number of slots. It is not known if debugfs is not mounted, or not readable for this process.
 func readSlots(sys, file string) (n uint64, known bool, err error) {
 	root := hostfs.At(sys)
 	data, err := root.ReadWhole(64, "kernel/debug/swiotlb", file)

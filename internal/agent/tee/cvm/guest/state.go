@@ -49,14 +49,14 @@ func (f *families) describeState() {
 		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", "kind")
 	f.info = metric.New(metric.Desc{
 		Name: "teescope_guest_info", Kind: metric.Info, Source: metric.Kernel, Labels: []string{"tee", "halt", "idle_driver"},
-		Help: "Always 1 in a confidential virtual machine. halt is direct if each halt of a trust domain's kernel asks the host without a #VE. It is exception if some take one: before Linux 6.15 and its stable updates, those for contended locks and of the ACPI idle driver, but not of the usual idle loop. It is empty elsewhere. " +
+		Help: "Always 1 in a confidential virtual machine. halt is direct if the kernel of a trust domain always halts by a call to the host, without a #VE. It is exception if some halts cause a #VE. Before Linux 6.15 and its stable updates, halts for contended locks and of the ACPI idle driver do, and halts of the usual idle loop do not. It is empty elsewhere. " +
 			"idle_driver is that of cpuidle; with haltpoll, CPUs poll before they wait.",
 		Origin: "/dev, types of the kernel, /sys/devices/system/cpu/cpuidle/current_driver",
 	})
 	f.missing = metric.New(metric.Desc{
 		Name: "teescope_guest_cpu_feature_missing", Kind: metric.Gauge, Unit: "features", Source: metric.Kernel, Labels: []string{"feature"},
-		Help: "1 for each feature for cryptography or vectors that processors of this family and model have, and this confidential virtual machine lacks. The host chooses what it sees. " +
-			"Absent if the model is unknown, as it is if the host shows that of another processor.",
+		Help: "1 for each feature for cryptography or vectors that processors of this family and model have, and this confidential virtual machine lacks. The host chooses the features of a guest. " +
+			"Absent if the model is unknown, for example because the host shows the model of another processor.",
 		Origin: "/proc/cpuinfo",
 	})
 }
@@ -82,7 +82,7 @@ const (
 	maxDriver  = 64
 )
 
-// emitState emits what files say about the machine.
+// emitState emits the state of the machine that files contain.
 func (b *Backend) emitState(emit func(prometheus.Metric)) error {
 	f := b.families
 	proc := hostfs.At(b.opts.Roots.Proc)

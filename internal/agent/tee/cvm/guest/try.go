@@ -41,8 +41,8 @@ func Try(r tee.Roots, cgroups string) (trials []probe.Trial, err error) {
 	return trials, nil
 }
 
-// Pool returns the sizes of the bounce buffers of this machine, in bytes: all, and the most that were in use at once. They
-// are not known where debugfs is not mounted, or closed to this process.
+// Pool returns the sizes of the bounce buffers of this machine, in bytes: the total, and the most that were in use at once. They
+// are not known if debugfs is not mounted, or not readable for this process.
 func Pool(sys string) (size, most uint64, known bool) {
 	size, known, err := readSlots(sys, "io_tlb_nslabs")
 	if err != nil || !known {
