@@ -78,7 +78,7 @@ type Groups[M Member[K], K any] struct {
 	kernel *Kernel
 	hooks  Hooks[M, K]
 	active map[uint32]M
-	users  map[uint32]uint32 // as the kernel side was told
+	users  map[uint32]uint32 // as last written to the kernel side
 	looked time.Time         // see Looked
 }
 

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Breakpoints is a program that runs before threads execute an instruction, by the processor's debug registers.
-// They write nothing into the memory of the process, so any instruction is possible, including those of the vDSO, where
-// no other probe works. A processor has four such registers, which debuggers use too.
+// Breakpoints is a program that runs before a thread executes an instruction. It uses the processor's debug registers, which
+// change nothing in the memory of the process. So any instruction is possible, including those of the vDSO, where no other probe
+// works. A processor has four such registers. Debuggers use them too.
 type Breakpoints struct{ prog *ebpf.Program }
 
 // LoadBreakpoints loads a program of the type perf_event. Loading needs CAP_PERFMON. Setting needs CAP_PERFMON or

@@ -48,8 +48,8 @@ func (h *hooked) off() error {
 	return l.Close()
 }
 
-// missed returns the number of events that a kprobe has missed. They do not reach its program. Kernels before 6.7 do not
-// say it.
+// missed returns the number of events that a kprobe has missed. They do not reach its program. Kernels before 6.7 do not report
+// this number.
 func (h *hooked) missed() uint64 {
 	if h.way.Mechanism != Kprobe && h.way.Mechanism != Kretprobe {
 		return 0

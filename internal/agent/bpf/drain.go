@@ -40,7 +40,7 @@ func (d *Drain[K, V]) All(f func(key *K, value *V)) error {
 			f(&d.keys[i], &d.values[i])
 		}
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return nil // that were all
+			return nil // no more entries
 		}
 		if err != nil {
 			return fmt.Errorf("emptying %s: %w", d.name, err)
@@ -58,7 +58,7 @@ func (d *Drain[K, V]) Each(f func(key *K, value *V)) error {
 			f(&d.keys[i], &d.values[i])
 		}
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			return nil // that were all
+			return nil // no more entries
 		}
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", d.name, err)

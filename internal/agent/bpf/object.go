@@ -95,8 +95,8 @@ func (o *Object) Map(name string) *ebpf.Map { return o.maps[name] }
 // Programs returns the names of all programs of the object file, sorted. It must be called before Loaded.
 func (o *Object) Programs() []string { return slices.Sorted(maps.Keys(o.spec.Programs)) }
 
-// KernelHas reports whether the kernel's BTF has a structure of a name, and a field in it, if a path to one is given. It must
-// be called before Loaded.
+// KernelHas reports whether the kernel's BTF has a structure with this name. If a path to a field is given, the structure must
+// have that field. KernelHas must be called before Loaded.
 func (o *Object) KernelHas(structure string, path ...string) (bool, error) {
 	kernel, err := o.types.Kernel()
 	if err != nil {
@@ -225,8 +225,8 @@ func (o *Object) CallOn(name string) (func(cpu int, args ...uint64) error, error
 	}, nil
 }
 
-// runOnce runs an empty program. At the first run of any program, the library loads one to test the kernel, and keeps the
-// result. After the start the process may load none any more.
+// runOnce runs an empty program. At the first run of any program, the library loads another one to test the kernel, and keeps the
+// result. The process may not load programs after the start, so this must happen before.
 func runOnce() {
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SocketFilter, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
@@ -234,7 +234,7 @@ func runOnce() {
 	if err != nil {
 		return // the first run of the caller's program reports it
 	}
-	_, _ = prog.Run(&ebpf.RunOptions{Data: make([]byte, smallestPacket)}) // the same
+	_, _ = prog.Run(&ebpf.RunOptions{Data: make([]byte, smallestPacket)}) // reported there too
 	_ = prog.Close()                                                      // nothing was written
 }
 

@@ -22,7 +22,7 @@ type Counter struct {
 	Type   uint32 // PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, ...
 	Config uint64
 	Period uint64
-	// Frequency, if it is not 0, is how often the program runs in a second of events. The kernel adapts the period.
+	// Frequency, if not 0, is the number of samples per second. The kernel adapts the period to it.
 	Frequency uint64
 }
 

@@ -27,7 +27,7 @@ const (
 	Kretprobe       Mechanism = "kretprobe"
 	PerfEvent       Mechanism = "perf_event"
 	Iterator        Mechanism = "iter"
-	// The mechanisms of the user's own probes only.
+	// Mechanisms that only user-defined probes have.
 	RecordTracepoint Mechanism = "tracepoint" // the program gets the record that the tracepoint writes
 	Uprobe           Mechanism = "uprobe"
 	Uretprobe        Mechanism = "uretprobe"
@@ -49,8 +49,8 @@ type Way struct {
 	// Args is a program for a kprobe on the same function. It stores the arguments for a kretprobe, which cannot
 	// read them. It is empty if none is needed.
 	Args string
-	// Address is that of the function, for a kprobe or kretprobe. It is 0 if Target names the function. A function of a
-	// module needs it if the kernel has another one of that name.
+	// Address is the address of the function, for a kprobe or kretprobe. It is 0 if Target names the function. It is needed for a
+	// function of a module if another function of the kernel has the same name.
 	Address uint64
 }
 
@@ -78,8 +78,8 @@ func Tracepoint(probe, name string) Probe {
 	return Probe{Name: probe, Ways: []Way{TracepointWay(name, "")}}
 }
 
-// TracepointWay attaches the program of a tracepoint's name to it. No untyped program is needed to fall back on: where
-// the kernel has BTF, which all programs need, it accepts typed ones.
+// TracepointWay attaches the program named after a tracepoint to it. There is no untyped fallback: all programs need BTF, and a
+// kernel with BTF accepts typed programs.
 func TracepointWay(name, note string) Way {
 	return Way{Program: name, Mechanism: TypedTracepoint, Target: name, Note: note}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
-// The errors of a manifest that is not read.
+// Reasons why a manifest is not read.
 var (
 	errKind    = errors.New("it is not a regular file")
 	errForeign = errors.New("it belongs to another user than the process, and not everyone may read it")
@@ -46,8 +46,8 @@ type manifestFile struct {
 	written time.Time
 }
 
-// manifestOf reads the manifest of a program. Gramine reads APPLICATION.manifest.sgx in its working directory, and
-// gramine-direct APPLICATION.manifest. One of more than most bytes is an error.
+// manifestOf reads the manifest of a program. Gramine reads APPLICATION.manifest.sgx in its working directory, and gramine-direct
+// APPLICATION.manifest. A manifest of more than most bytes is an error.
 func manifestOf(p hostfs.Process, app string, runtime teelabel.Runtime, most int64) (m manifestFile, err error) {
 	m.name = app + ".manifest"
 	if runtime == teelabel.GramineSGX {
@@ -64,9 +64,9 @@ func manifestOf(p hostfs.Process, app string, runtime teelabel.Runtime, most int
 	return m, err
 }
 
-// inRoot reads a manifest, a regular file, as its process sees it: in its own root, which may be that of a container. It reads only what
-// the user of the process may reach and read, without the rights of groups: anybody can start a program that looks like Gramine, and link
-// or mount any file as its manifest.
+// inRoot reads a manifest, which must be a regular file, as its process sees it: in the root of the process, which may be that of
+// a container. It reads only files that the user of the process may reach and read, and it ignores the rights of groups.
+// Otherwise any user could start a program that looks like Gramine, and link or mount any file as its manifest.
 func (m *manifestFile) inRoot(p hostfs.Process, most int64) error {
 	id, known := p.User()
 	if !known {

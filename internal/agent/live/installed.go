@@ -13,12 +13,13 @@ import (
 const (
 	// maxInit bounds graminelibos/__init__.py in bytes. That of Gramine 1.9 has 500.
 	maxInit = 64 << 10
-	// oldestPython and newestPython are the minor versions of Python whose folders are looked into.
+	// oldestPython and newestPython are the minor versions of Python whose folders are searched.
 	oldestPython, newestPython = 6, 15
 )
 
-// installed returns the version of Gramine that a process runs in, which the Python package beside Gramine's loader says. That is read as
-// the process sees it, by its user's rights. Several packages are a range of versions. It returns nil if it is not known.
+// installed returns the version of Gramine that a process runs in. It reads the version from the Python package beside Gramine's
+// loader, as the process sees it and with the rights of its user. Several packages give a range of versions. The result is nil if
+// the version is not known.
 func installed(p hostfs.Process) *manifest.Versions {
 	exe, err := p.Link("exe")
 	if err != nil {
@@ -46,9 +47,9 @@ func installed(p hostfs.Process) *manifest.Versions {
 	return all
 }
 
-// packages returns the folders of Python packages under the prefix that a loader of Gramine is installed under, or nil for another
-// program. Libraries and packages are in lib or lib64, each by the rules of the distribution: Debian's own packages are of every
-// Python 3, and what is built there for /usr/local is in dist-packages of one.
+// packages returns the folders of Python packages under the prefix of an installed Gramine loader, or nil for another program.
+// Libraries and packages are in lib or lib64, by the rules of the distribution. Debian's own packages are for every Python 3.
+// Packages that are built for /usr/local are in dist-packages of one version.
 func packages(exe string) []string {
 	above := strings.LastIndex(exe, "/gramine/")
 	if above < 0 {

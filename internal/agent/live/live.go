@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live finds the programs that run in Gramine or SCONE on this machine, and reads data of their processes: the
-// manifest or the settings, the enclave's size, threads, open files and the allowed CPUs.
+// Package live finds the programs that run in Gramine or SCONE on this machine, and reads data of their processes: the manifest
+// or the settings, the enclave's size, threads, open files and the allowed CPUs.
 //
-// It changes nothing, and does not evaluate the data. Each process is read with a deadline, because a process can make that
-// take long.
+// It changes nothing, and does not evaluate the data. Each process is read with a deadline, because a process can delay the read.
 package live
 
 import (
@@ -26,13 +25,13 @@ import (
 )
 
 const (
-	// maxPrograms and maxProcesses bound what is described: programs, and processes of each.
+	// maxPrograms and maxProcesses bound the number of described programs, and of processes of each.
 	maxPrograms, maxProcesses = 256, 256
-	// maxFiles and maxThreads bound what is counted and looked at in each process.
+	// maxFiles and maxThreads bound the number of open files and of threads that are read in each process.
 	maxFiles, maxThreads = 1 << 16, 1024
-	// maxAncestors bounds the way from a child to the first process of its program.
+	// maxAncestors bounds the number of ancestors between a child and the first process of its program.
 	maxAncestors = 64
-	// maxArgs are the arguments that name the program: LOADER LIBPAL init|child APPLICATION.
+	// maxArgs is the number of arguments that identify the program: LOADER LIBPAL init|child APPLICATION.
 	maxArgs = 4
 )
 
@@ -48,9 +47,9 @@ type Program struct {
 	advise.Live
 	Manifest string             // its path, as the process sees it
 	Text     []byte             // of the manifest
-	Settings map[string]string  // variables of the environment of SCONE
+	Settings map[string]string  // variables of the environment, for SCONE
 	Err      error              // why manifest or settings are not known
-	Gramine  *manifest.Versions // nil is not known
+	Gramine  *manifest.Versions // nil if not known
 
 	first int
 	app   string // as it is
@@ -59,7 +58,7 @@ type Program struct {
 // String names a program for a person who must choose one. It is printable.
 func (p *Program) String() string { return fmt.Sprintf("%d %s (%s)", p.first, p.App, p.Runtime) }
 
-// Finder looks at the processes of a machine.
+// Finder inspects the processes of a machine.
 type Finder struct {
 	proc     hostfs.Root
 	machine  Machine
@@ -69,7 +68,7 @@ type Finder struct {
 	topology topology
 }
 
-// New returns a finder. The settings are the names of variables that are read of programs in SCONE.
+// New returns a finder. settings are the names of the environment variables that are read from programs in SCONE.
 func New(m Machine, settings map[string]bool) *Finder {
 	proc := hostfs.At(m.Proc)
 	return &Finder{
@@ -93,7 +92,8 @@ func (f *Finder) Find(pid int) ([]Program, error) {
 	return f.among(pids, wanted.first), nil
 }
 
-// among returns the programs that some of these processes are of. With a first process it returns only the program of that one.
+// among returns the programs that these processes belong to. If first is not 0, it returns only the program whose first process
+// is first.
 func (f *Finder) among(pids []int, first int) []Program {
 	var all []Program
 	at := make(map[int]int) // the first process of a program: its index
@@ -154,8 +154,8 @@ func (f *Finder) args(pid int) ([]string, error) {
 	return reader.Of(f.reads, pid, func() ([]string, error) { return f.proc.Process(pid).Args(maxArgs) })
 }
 
-// first finds the process that started a program of Gramine, and the name of the application. Gramine's children do not have
-// that in their command line.
+// first returns the process that started a program of Gramine, and the name of the application. The command lines of Gramine's
+// child processes do not contain the name.
 func (f *Finder) first(pid int) (first int, app string) {
 	for range maxAncestors {
 		args, err := f.args(pid)
@@ -174,7 +174,7 @@ func (f *Finder) first(pid int) (first int, app string) {
 	return 0, ""
 }
 
-// Read adds what the processes of a program show.
+// Read adds the data of a program's processes.
 func (f *Finder) Read(p *Program) {
 	if w, ok := watch.Look(f.proc, f.names, f.reads, p.first); ok {
 		p.Workload = workload.Identify(cgroup.Names(w.Cgroup), w.Comm).Name

@@ -14,8 +14,8 @@ import (
 // pipeName begins the abstract names of Gramine's sockets (get_gramine_unix_socket_addr in pal/src/host/linux-common).
 const pipeName = "@/gramine/"
 
-// pipes counts those of the open files that are sockets with a name of Gramine: one that waits for each name, and one for each
-// connection that it has accepted. It returns nil if the sockets or the files are not known.
+// pipes counts the open files that are sockets with a name of Gramine: a listening socket for each name, and a socket for each
+// accepted connection. It returns nil if the sockets or the files are not known.
 func pipes(p hostfs.Process, files []string) *int {
 	named := make(map[uint64]bool)
 	err := p.UnixSockets(func(inode uint64, name []byte) {
@@ -47,8 +47,8 @@ func count(p hostfs.Process, files []string, is func(target string) bool) int {
 	return n
 }
 
-// Encrypted adds how many of the open files of each process of a program in Gramine are one of these files, or in one of these
-// folders, as its manifest names them.
+// Encrypted adds the number of open files of each process of a Gramine program that are one of these files, or in one of these
+// folders. The manifest names them.
 func (f *Finder) Encrypted(program *Program, files []string) {
 	for i := range program.Processes {
 		one := &program.Processes[i]

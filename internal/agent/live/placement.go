@@ -55,7 +55,7 @@ func (u *placement) add(masks [][]int) {
 	}
 }
 
-// into writes what is known into the figures of a program.
+// into writes the known figures to those of a program.
 func (u *placement) into(l *advise.Live) {
 	cores, all, nodes := map[string]bool{}, map[string]bool{}, map[int]bool{}
 	for cpu := range u.cpus {

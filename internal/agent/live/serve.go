@@ -19,20 +19,21 @@ import (
 	"github.com/teescope/teescope/internal/run/condition"
 )
 
-// maxAnswered bounds the manifest of an answer in bytes. Larger ones are signed, and their lines are changed in another file. Reading one
-// that is made of the shortest keys takes about 75 times its size, and an agent has 512 MiB.
+// maxAnswered is the maximum size in bytes of a manifest that is read for an answer. Larger manifests are signed, and their lines
+// are changed in another file. Parsing a manifest with the shortest keys takes about 75 times its size in memory, and an agent
+// has 512 MiB.
 const maxAnswered = 1 << 20
 
 // maxReason bounds a reason in bytes.
 const maxReason = 400
 
 const (
-	// pauseFactor is how often the time of an answer passes before the next one begins, so that clients take at most a twentieth of a
-	// processor.
+	// pauseFactor is the ratio of the pause after an answer to the duration of the answer. So clients use at most a twentieth of
+	// a processor.
 	pauseFactor = 20
-	// maxPause bounds that time. Processes that answer slowly make an answer take long without using the processor.
+	// maxPause is the maximum pause. Processes that answer slowly make an answer take long without using the processor.
 	maxPause = time.Minute
-	// patience is how long a request waits for its turn.
+	// patience is the maximum time that a request waits for its turn.
 	patience = 5 * time.Second
 )
 
@@ -80,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, said) // an error means that the client has disconnected
 }
 
-// begin waits for the turn of a request. The returned function ends it. It returns false if others come first for too long.
+// begin waits for the turn of a request. The returned function ends it. It returns false if the wait takes too long.
 func (s *Server) begin(ctx context.Context) (end func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -111,7 +112,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// program reads the program of Gramine that a workload is.
+// program reads the Gramine program of a workload.
 func (s *Server) program(workload string) (advise.Program, bool) {
 	pids, known := s.processes(workload)
 	finder := New(s.machine, nil)
@@ -132,7 +133,7 @@ func (s *Server) program(workload string) (advise.Program, bool) {
 	return answer, true
 }
 
-// gramine returns the first program of Gramine that some of these processes are of.
+// gramine returns the first Gramine program that one of these processes belongs to.
 func (f *Finder) gramine(pids []int) (Program, bool) {
 	for _, p := range f.among(pids, 0) {
 		if r := teelabel.Runtime(p.Runtime); r == teelabel.GramineSGX || r == teelabel.GramineDirect {

@@ -19,13 +19,13 @@ const (
 	// maxContinuous bounds a manifest that is read while an agent runs, in bytes. Signed ones have 100 to 200 bytes for each trusted
 	// file. Parsing this many takes 50 ms.
 	maxContinuous = 1 << 20
-	// pace is how many bytes of manifests are parsed each second, at most: 1.2 % of a processor.
+	// pace is the maximum number of bytes of manifests that are parsed per second: 1.2 % of a processor.
 	pace = 256 << 10
-	// burst is how much of the time without parsing counts for later: programs that started together are then read together.
+	// burst is the maximum time without parsing that is credited, so that programs that started together are read together.
 	burst = (maxContinuous / pace) * time.Second
 	// maxParsed is the maximum number of programs whose parsed settings are kept.
 	maxParsed = 1024
-	// between is how much later a manifest may have been written than its program started: the start is known to 10 ms, and the
+	// between is the tolerance for a manifest that was written after its program started: the start is known to 10 ms, and the
 	// wall clock is adjusted.
 	between = time.Second
 )
@@ -51,7 +51,7 @@ type parsed struct {
 	found map[string]string
 }
 
-// NewSettings returns what reads the values of these keys of manifests.
+// NewSettings returns a reader of these keys of manifests.
 func NewSettings(m Machine, wanted []string) *Settings {
 	return &Settings{finder: New(m, nil), wanted: wanted, now: time.Now, parsed: make(map[int]parsed)}
 }
@@ -68,7 +68,7 @@ func (s *Settings) Of(pid int, runtime teelabel.Runtime, started time.Duration) 
 	if first != pid {
 		return nil, nil
 	}
-	if _, known := s.parsed[pid]; !known && s.now().Before(s.next) { // it would be read for nothing
+	if _, known := s.parsed[pid]; !known && s.now().Before(s.next) { // parsing would be refused
 		return nil, ErrPace
 	}
 	m, err := reader.Of(f.reads, pid, func() (manifestFile, error) { return manifestOf(f.proc.Process(pid), app, runtime, maxContinuous) })
@@ -87,7 +87,7 @@ func (s *Settings) Of(pid int, runtime teelabel.Runtime, started time.Duration) 
 		return nil, err
 	}
 	if len(s.parsed) >= maxParsed {
-		clear(s.parsed) // processes end, and their IDs are of others later
+		clear(s.parsed) // the IDs of ended processes are reused
 	}
 	s.parsed[pid] = parsed{sum, found}
 	return found, nil
@@ -111,7 +111,7 @@ func (s *Settings) parse(file manifestFile) (map[string]string, error) {
 	for _, key := range s.wanted {
 		v := m.Get(key)
 		if v.Set && v.Unknown == "" && v.Kind != manifest.Array && v.Kind != manifest.Table {
-			found[key] = strings.Clone(v.Text) // the manifest does not stay in memory
+			found[key] = strings.Clone(v.Text) // a copy, so that the manifest can be freed
 		}
 	}
 	return found, nil

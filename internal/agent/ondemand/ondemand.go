@@ -41,7 +41,7 @@ const (
 	maxChanges = 16
 	// shortest is the shortest time for which something is switched on.
 	shortest = time.Second
-	// maxBegun is the maximum number of changes that begin within a minute. Each one makes the agent look at all processes.
+	// maxBegun is the maximum number of changes that begin within a minute. Each one makes the agent read all processes.
 	maxBegun = 60
 	// maxRule and maxReason are the maximum lengths of a rule and of a reason in bytes.
 	maxRule   = 256
@@ -60,7 +60,7 @@ type Options struct {
 	Allowed bool          // changes are accepted
 	Longest time.Duration // longest time for which something is switched on
 	Machine string        // name of the machine, for answers
-	// Apply makes a state the present one. It must return soon: the ends of other changes wait for it.
+	// Apply applies a state. It must return soon: the ends of other changes wait for it.
 	Apply func(State)
 	// Lacks returns the reason why this machine does not support a kind, or nil. A nil function means that it can do all.
 	Lacks func(Kind) error
@@ -83,7 +83,7 @@ type Control struct {
 	opts     Options
 	families families
 	routes   *http.ServeMux
-	woken    chan struct{} // the next end may be another one
+	woken    chan struct{} // the time of the next end may have changed
 
 	mu     sync.Mutex // protects the fields below
 	on     []change   // in the order in which they were switched on
@@ -149,7 +149,7 @@ func (c *Control) refusal(now time.Time) error {
 	return nil
 }
 
-// check returns why a change is refused, and parses its rule.
+// check returns the reason why a change is refused, and parses its rule.
 func (c *Control) check(kind Kind, rule string, length time.Duration, one *change) (err error) {
 	switch {
 	case !c.opts.Allowed:
@@ -295,7 +295,7 @@ func stateOf(on []change) (s State) {
 func (c *Control) wake() {
 	select {
 	case c.woken <- struct{}{}:
-	default: // it wakes up already
+	default: // a wakeup is pending
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *Control) serveEnd(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// refuse answers why nothing has changed, and counts it if the kind is known.
+// refuse answers with the reason why nothing has changed, and counts the refusal if the kind is known.
 func (c *Control) refuse(w http.ResponseWriter, kind Kind, err error) {
 	if slices.Contains(kinds(), kind) {
 		c.mu.Lock()

@@ -81,7 +81,7 @@ func (t *attacher) kernel(a *active, program string, at locator) error {
 		a.programs = append(a.programs, v.Name)
 		return nil
 	}
-	if a.timed() { // first, so that each return has a begin
+	if a.timed() { // first, so that each return has a beginning
 		if err := attach(bpf.Variant{Program: "function_begin", Name: a.begin(), Constants: values}, bpf.Kprobe); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (t *attacher) user(a *active, name string, file *os.File, at locator, sites
 	}
 	a.keys = read
 	attach := func(v bpf.Variant, m bpf.Mechanism) error {
-		// The file that was examined, and not another one that its path leads to by now.
+		// This is the file that was examined, even if the path leads to another one by now.
 		if err := v.AttachUser(t.object, m, hostfs.DescriptorPath(int(file.Fd())), sites); err != nil {
 			return err
 		}

@@ -16,7 +16,8 @@ const (
 	share = 0.5
 	// checkEvery is the interval at which the cost is compared with the budget.
 	checkEvery = time.Second
-	// overBefore is how many checks in a row the cost is too high until a probe is detached, so that a burst is not enough.
+	// overBefore is the number of consecutive checks with too high a cost before a probe is detached, so that a burst is not
+	// enough.
 	overBefore = 3
 )
 
@@ -26,8 +27,8 @@ type spent struct{ program, path time.Duration }
 
 func (s spent) total() time.Duration { return s.program + s.path }
 
-// spend adds what a probe has taken for its events since the last call, and returns it. An event of a call that is timed is
-// its entry or its return.
+// spend adds the CPU time that a probe has taken for its events since the last call, and returns it. An event of a call that is
+// timed is its entry or its return.
 func (a *active) spend(t tally) spent {
 	program, _ := t.program()
 	n := time.Duration(t.Events - a.seen)
@@ -103,7 +104,7 @@ func (b *Collector) check(now time.Time) (*kernelSide, *active) {
 }
 
 // Spent returns the CPU time that the probes have taken: the programs', and the kernel's path to them on the machine of the
-// constants. It is told how slow this machine is relative to that one. It never waits.
+// constants. relative is how much slower this machine is than that one. Spent never waits.
 func (b *Collector) Spent(relative float64) (program, path time.Duration) {
 	b.relative.Store(math.Float64bits(relative))
 	return time.Duration(b.program.Load()), time.Duration(b.path.Load())

@@ -30,9 +30,9 @@ func newFamilies() *families {
 			Help: "Events of a user's probe that are not counted, by reason. full: there was no room for a series. negative: the value was below zero. " +
 				"unpaired: a return without a known entry, as when a function calls itself. unread: a value could not be read."}),
 		folded: own(metric.Desc{Name: "teescope_user_probe_folded_events_total", Kind: metric.Counter, Unit: "events", Labels: []string{"probe"},
-			Help: "Events of a user's probe that are counted with other as the value of its keys, because there were as many series as the file allows."}),
+			Help: "Events of a user's probe that are counted with other as the value of its keys, because the file's limit of series is reached."}),
 		cost: own(metric.Desc{Name: "teescope_user_probe_event_cost_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"probe", "part"},
-			Help: "CPU time that one event of a user's probe costs: program is one run of its program, as it measures itself for a second in thirty, and kernel is the kernel's path to it, which is a constant."}),
+			Help: "CPU time that one event of a user's probe costs. program is one run of its program, which measures itself for a second in thirty. kernel is the kernel's path to it, which is a constant."}),
 		cpu: own(metric.Desc{Name: "teescope_user_probe_cpu_seconds_total", Kind: metric.Counter, Unit: "seconds", Labels: []string{"probe"},
 			Help: "CPU time that a user's probe has taken: its events times the cost of one. Above half of overhead.budget, the most expensive probe is detached."}),
 	}
@@ -47,7 +47,7 @@ var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 
 func (a *active) histogram() bool { return a.Value.Kind == probefile.Histogram }
 
-// family returns the description of what a probe counts.
+// family returns the description of a probe's metric.
 func (a *active) family() *metric.Desc {
 	kind, unit := metric.Counter, a.Value.Unit
 	var bounds []float64
@@ -70,7 +70,7 @@ func (a *active) family() *metric.Desc {
 	})
 }
 
-// emit emits what the attached probes have counted.
+// emit emits the counts of the attached probes.
 func (o *owners) emit(emit func(prometheus.Metric)) {
 	totals := o.totals()
 	for _, a := range o.kernel.probes {
@@ -86,13 +86,13 @@ func (o *owners) emit(emit func(prometheus.Metric)) {
 	}
 }
 
-// labelled is what was counted with the values of labels.
+// labelled is a total with its label values.
 type labelled struct {
 	values []string
 	total
 }
 
-// labelled returns the series of a workload. Those whose keys look the same are one.
+// labelled returns the series of a workload. Series with equal labels are merged.
 func (a *active) labelled(w *workload.Workload[counts], c counts) []*labelled {
 	var all []*labelled
 	by := map[string]*labelled{}
@@ -143,7 +143,8 @@ func (a *active) sample(family *metric.Desc, w *workload.Workload[counts], s *la
 	return family.Distribution(w.Began, upTo, n, float64(s.sum)*v.Scale, s.values...)
 }
 
-// bound returns a bound of a histogram. 1e-9 is no binary fraction, so that dividing gives the nearest number.
+// bound returns a bound of a histogram. 1e-9 is not a binary fraction, so the power is divided by its inverse, which gives the
+// nearest number.
 func bound(v *probefile.Value, i int) float64 {
 	power := math.Ldexp(1, v.First+i)
 	if v.Scale < 1 {
@@ -152,7 +153,7 @@ func bound(v *probefile.Value, i int) float64 {
 	return power * v.Scale
 }
 
-// emitSelf emits what happened to the probes, and their cost.
+// emitSelf emits the statistics of the probes, and their cost.
 func (k *kernelSide) emitSelf(f *families, emit func(prometheus.Metric)) {
 	for _, a := range k.probes {
 		if len(a.programs) == 0 {

@@ -18,7 +18,7 @@ import (
 //go:embed userprobe.bpf.o
 var object []byte
 
-// active is a probe and what became of it.
+// active is a probe with its state.
 type active struct {
 	*probefile.Probe
 	number   int
@@ -128,8 +128,8 @@ func (k *kernelSide) measure(on bool) {
 	atomic.StoreUint64(&k.controls[0].Metering, n)
 }
 
-// assumedPath is what an event costs besides the program: the kernel's path to it, in nanoseconds. It was measured in loops
-// on one machine (docs/user/probes.md). That of kprobes is assumed, because the machine had none.
+// assumedPath is the cost of an event besides the program: the kernel's path to it, in nanoseconds. It was measured in loops on
+// one machine (docs/user/probes.md). The value for kprobes is assumed, because that machine had none.
 var assumedPath = map[probefile.Mechanism]time.Duration{
 	probefile.Tracepoint: 300, probefile.Kprobe: 300, probefile.Kretprobe: 500,
 	probefile.Uprobe: 900, probefile.Uretprobe: 1300, probefile.USDT: 900,

@@ -75,7 +75,7 @@ func flag(b bool) uint8 {
 	return 0
 }
 
-// ofThread finds what every event has.
+// ofThread finds the fields that every event has.
 func ofThread(f probefile.Field) (fetch, bool) {
 	switch f.Name {
 	case probefile.Comm:
@@ -110,9 +110,9 @@ func tracepointFormat(sys hostfs.Root, t probefile.Target) (string, error) {
 	case failed != nil:
 		return "", failed
 	case !mounted:
-		return "", errors.New("tracefs is not mounted, which describes tracepoints: mount -t tracefs tracefs /sys/kernel/tracing")
+		return "", errors.New("tracefs, which describes tracepoints, is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
 	}
-	return "", fmt.Errorf("this kernel has no tracepoint %s: the files in /sys/kernel/tracing/events are those that it has", t)
+	return "", fmt.Errorf("this kernel has no tracepoint %s: its tracepoints are listed in /sys/kernel/tracing/events", t)
 }
 
 // formatLine is the description of a field: "field:unsigned int bytes; offset:28; size:4; signed:0;".

@@ -205,7 +205,9 @@ static __always_inline void *find(void *map, struct series_key *key, const void 
 	return bpf_map_lookup_elem(map, key);
 }
 
-/* Returns the bucket of a value. Bucket i has the values up to 2^(first_bucket + i) that the one before has not. */
+/* Returns the bucket of a value. Bucket i has the values up to 2^(first_bucket + i) that are above the bound of the bucket
+ * before.
+ */
 static __always_inline u32 bucket_of_value(u64 n)
 {
 	u32 power = n > 1 ? log2_of(n - 1, 32) + 1 : 0;
@@ -266,7 +268,7 @@ static __always_inline bool duration(u64 *ns)
 	if (!began)
 		return false;
 	*ns = bpf_ktime_get_ns() - *began;
-	/* The call around this one of the same function is not timed: its begin has been replaced. */
+	/* The call around this one of the same function is not timed: its beginning has been replaced. */
 	bpf_map_delete_elem(&started, &call);
 	return true;
 }

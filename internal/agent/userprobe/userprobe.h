@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the programs of the user's own probes share with user space. */
+/* Types that the programs of the user's own probes share with user space. */
 #ifndef TEESCOPE_USERPROBE_H
 #define TEESCOPE_USERPROBE_H
 
@@ -83,13 +83,13 @@ struct distribution {
 	u64 buckets[BUCKETS];
 };
 
-/* What happened to a probe on one CPU. */
+/* Statistics of a probe on one CPU. */
 struct tally {
 	u64 events;   /* at which a program ran, also those that do not count */
 	u64 folded;   /* counted in a series for those above the limit */
 	u64 full;     /* lost: the map had no room */
 	u64 negative; /* lost: the value was below zero */
-	u64 unpaired; /* lost: the call had no known begin */
+	u64 unpaired; /* lost: the call had no known beginning */
 	u64 unread;   /* lost: a value could not be read */
 	u64 runs;     /* measured */
 	u64 run_ns;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package returns decides whether the returns of functions in processes may be probed on a machine.
-//
-// It refuses where the kernel could end a program because of such a probe.
+// Package returns decides whether a probe on the return of a user-space function is safe on a machine.  It is not safe if the
+// kernel could kill a program because of such a probe.
 package returns
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
-// release is the version of a kernel: of 6.12.13 these are 6, 12 and 13.
+// release is the version of a kernel, such as 6.12.13.
 type release struct{ major, minor, patch int }
 
 func (r release) before(major, minor, patch int) bool {
@@ -26,16 +25,16 @@ func (r release) before(major, minor, patch int) bool {
 	return r.patch < patch
 }
 
-// releaseOf parses the name of a release. A missing third number is zero, as in the names of Linux. Distributions whose
-// names have a number of their own there, as Debian's 6.1.0-52, begin with zero, which stands for the oldest one.
+// releaseOf parses the name of a release. A missing third number counts as zero, as in the names of Linux. Debian's names, such
+// as 6.1.0-52, have a zero as third number. Such a kernel counts as the oldest one of its series.
 func releaseOf(name []byte) (release, bool) {
 	var r release
 	n, _ := fmt.Sscanf(string(name), "%d.%d.%d", &r.major, &r.minor, &r.patch)
 	return r, n >= 2
 }
 
-// Refuse returns why no return may be probed on a machine, by its /proc, or "". A probe of a return changes the return
-// address on the stack, so that the function returns to code of the kernel.
+// Refuse returns the reason why returns must not be probed on a machine with this /proc, or "" if they may be. A probe of a
+// return changes the return address on the stack, so that the function returns to code of the kernel.
 func Refuse(proc hostfs.Root) string {
 	const most = 16 << 10 // enough for the first processor
 	cpu, _ := proc.Read(most, "cpuinfo")
@@ -48,10 +47,10 @@ func Refuse(proc hostfs.Root) string {
 	return refuseCalls(r, known, hasReturnCall(proc))
 }
 
-// refuseCalls returns why a return may not make a system call on this kernel, or "". From 6.11 on, the kernel's code at the
-// return address makes the system call "uretprobe". A filter of system calls (seccomp) that does not know it ends the
-// program. Linux lets it pass all filters from 6.14 on, and from 6.12.14 and 6.13.3 (commit cf6cb56ef244). A program may set
-// its filter at any time, and a thread of it too, so a kernel that is not known to let the call pass has no such probes.
+// refuseCalls returns the reason why the return of a function must not make a system call on this kernel, or "". Since 6.11, the
+// kernel's code at the return address makes the system call "uretprobe". A filter of system calls (seccomp) without a rule for
+// this call ends the program. Linux lets the call pass all filters since 6.14, 6.13.3 and 6.12.14 (commit cf6cb56ef244). A
+// program may set a filter at any time. So such probes are used only on kernels that are known to let the call pass.
 func refuseCalls(r release, known bool, call answer) string {
 	passes := !r.before(6, 14, 0) || r.minor == 13 && r.patch >= 3 || r.minor == 12 && r.patch >= 14
 	switch {

@@ -139,7 +139,7 @@ func (r *reader) offset(n *yaml.Node) uint64 {
 	return offset
 }
 
-// measures reads what is counted by which keys.
+// measures reads which values are counted by which keys.
 func (r *reader) measures(p *Probe, keys, value, only *yaml.Node) {
 	if keys != nil {
 		r.keys(keys, p)
@@ -191,7 +191,7 @@ func (r *reader) keys(n *yaml.Node, p *Probe) {
 		case slices.ContainsFunc(p.Keys, func(k Key) bool { return k.Label == label }):
 			r.problem(n.Content[i].Line, "keys: %s is there twice", label)
 		case field.Name == Duration:
-			r.problem(n.Content[i].Line, "keys: duration is a value and no key")
+			r.problem(n.Content[i].Line, "keys: duration can be a value, but not a key")
 		case comms > 1:
 			r.problem(n.Content[i].Line, "keys: comm can be one key only")
 		}

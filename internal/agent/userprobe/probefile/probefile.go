@@ -28,7 +28,7 @@ const (
 // prefix is what the name of each family begins with.
 const prefix = "teescope_user_"
 
-// Mechanism is how a probe is attached.
+// Mechanism is the way in which a probe is attached.
 type Mechanism string
 
 // The mechanisms, which are also keys of a probe in the file.
@@ -91,10 +91,10 @@ type Key struct {
 	Field Field
 }
 
-// Field is something that an event has.
+// Field is a value of an event.
 type Field struct {
 	Name string // a field of a tracepoint, or one of the names below; arg1 and so on are arguments
-	// Size in bytes and Signed are given for arguments and results. Size is 0 if the event says it.
+	// Size in bytes and Signed are given for arguments and results. Size is 0 if the event determines it.
 	Size   int
 	Signed bool
 }
@@ -108,7 +108,7 @@ const (
 	Duration = "duration" // nanoseconds from entry to return
 )
 
-// Kind is what is done with the values of events.
+// Kind is the aggregation of the values of events.
 type Kind int
 
 // The kinds.
@@ -118,12 +118,12 @@ const (
 	Histogram
 )
 
-// Value is what a probe measures.
+// Value is the measured value of a probe.
 type Value struct {
 	Kind  Kind
 	Field Field
 	Unit  string  // may be empty
-	Scale float64 // what one of the field is in the unit
+	Scale float64 // factor that converts the field to the unit
 	// The bounds of a histogram are the powers of two from First to Last, times Scale.
 	First, Last int
 }
@@ -171,7 +171,7 @@ func (e *fileError) Error() string {
 	return fmt.Sprintf("reading probes: %d problems:\n  %s", len(lines), strings.Join(lines, "\n  "))
 }
 
-// Read reads a file. The error names all problems, or why the file cannot be read.
+// Read reads a file. The error names all problems, or the reason why the file cannot be read.
 func Read(name string) ([]Probe, error) {
 	data, err := inputfile.Read(name, maxFile)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestProblems(t *testing.T) {
 		{probe("    kprobe: f\n    keys: {a: \"arg1:int\"}\n"), `5: probe a: keys: "int" is not a type: use u8, u16, u32, u64, s8, s16, s32 or s64`},
 		{probe("    kprobe: f\n    keys: {a: return}\n"), `5: probe a: keys: "return": this event has arg1, arg2 and so on, comm and cpu`},
 		{probe("    kretprobe: f\n    keys: {a: arg1}\n"), `5: probe a: keys: "arg1": where a function returns, there are return, errno, duration, comm and cpu`},
-		{probe("    kretprobe: f\n    keys: {a: duration}\n"), `5: probe a: keys: duration is a value and no key`},
+		{probe("    kretprobe: f\n    keys: {a: duration}\n"), `5: probe a: keys: duration can be a value, but not a key`},
 		{probe("    usdt: {file: /a, provider: p, name: n}\n    keys: {a: \"arg1:u32\"}\n"), `5: probe a: keys: arg1 has its own type`},
 		{probe("    usdt: {file: /a, provider: p, name: n}\n    keys: {a: arg13}\n"), `5: probe a: keys: arg13: there are at most 12 arguments`},
 		{probe(tracepoint + "    value: bytes\n"), `5: probe a: value: expected keys with values`},

@@ -21,11 +21,13 @@ import (
 )
 
 const (
-	// every is how often the time of the directory is compared. A pod that is removed after two seconds is seen.
+	// every is the interval at which the time of the directory is compared. A pod that exists for two seconds is seen.
 	every = 500 * time.Millisecond
-	// patience is how long a new UID waits for a look. A disk that does not answer must not hide a workload for longer.
+	// patience is the time that a new UID waits for a scan of the directory. A disk that does not answer must not hide a workload
+	// for longer.
 	patience = 2 * time.Second
-	// memory is how long a UID that waits is remembered. Everybody who waits asks again within it, also when nothing is scraped.
+	// memory is the time for which a waiting UID is remembered. All callers that wait ask again within this time, even if nothing
+	// is scraped.
 	memory = time.Minute
 	// maxEntries bounds the entries of one look, and maxPods the pods that are remembered. The kubelet runs 110 pods by default.
 	maxEntries = 10_000
@@ -45,7 +47,7 @@ type Names struct {
 	found  map[string]pod       // by UID
 	order  []string             // UIDs in found, oldest first
 	asked  map[string]time.Time // UIDs that wait for a look
-	said   map[string]pod       // what was answered. It never changes, because a label that changes ends a series
+	said   map[string]pod       // answers so far. An answer never changes, because a label that changes ends a series
 	looked time.Time            // begin of the last look that ended
 }
 
@@ -75,7 +77,7 @@ func (n *Names) Init(ctx context.Context) error {
 	return nil
 }
 
-// Run looks again when the directory has changed, or when somebody requests a pod that is not known.
+// Run looks again when the directory has changed, or when an unknown pod is requested.
 func (n *Names) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
