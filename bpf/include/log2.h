@@ -4,9 +4,10 @@
 
 #include "kernel.h"
 
-/* Returns the binary logarithm of a number, rounded down; 0 for 0. `half` is a power of two, and the number is below
- * 2^(2 * half) and 2^63. The processor cannot predict branches on durations, so there are none: a subtraction borrows from the
- * highest bit if the number has bits above the shift. */
+/* Returns the binary logarithm of a number, rounded down; 0 for 0. `half` is a power of two, and the number is below 2^(2 * half)
+ * and 2^63. The processor cannot predict branches on durations, so the code has none: a subtraction borrows from the highest bit
+ * if the number has bits above the shift.
+ */
 static __always_inline u32 log2_of(u64 n, u32 half)
 {
 	u64 log = 0;
