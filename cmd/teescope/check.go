@@ -21,8 +21,8 @@ func checkCommand() *cobra.Command {
 		Short: "Show what this machine supports, what is missing and what to do about it",
 		Long: "Looks for TEE hardware and drivers (SGX, TDX, SEV-SNP, confidential GPUs), kernel features and privileges.\n" +
 			"It attaches each probe of system events and of the SGX driver by each of its mechanisms and detaches it at once.\n" +
-			"It changes nothing on the machine. Of the configuration in TEESCOPE_CONFIG and the environment it says whether more can\n" +
-			"be measured on request.\n\n" +
+			"It changes nothing on the machine. It also reports whether the configuration in TEESCOPE_CONFIG and the environment\n" +
+			"allows more to be measured on request.\n\n" +
 			"The exit status is 0 when the agent can run on this machine, and 1 when it cannot.",
 		Example: "  sudo teescope check\n" +
 			"  sudo teescope check --json\n" +

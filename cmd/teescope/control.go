@@ -29,7 +29,7 @@ func controlCommand() *cobra.Command {
 			"Counts every event until the end, as overhead.budget 100% does. Without it, frequent events are sampled above the budget."),
 		controlOnCommand("profile", "Sample stacks 99 times a second and CPU, for profiles",
 			"Takes samples of the stacks of all processes 99 times a second and CPU until the end, and keeps profiles of them beside the\n"+
-				"database of \"up\". Without it there are 19 if profiles.enabled is set, and else none."),
+				"database of \"up\". Without it the frequency is 19 if profiles.enabled is set, and otherwise no samples are taken."),
 		controlEndCommand())
 	return cmd
 }
@@ -95,7 +95,7 @@ func controlWatchCommand() *cobra.Command {
 	})
 }
 
-// switchOn completes a command that switches on what its arguments say.
+// switchOn completes a command that switches a measurement on. what parses its arguments.
 func switchOn(cmd *cobra.Command, what func(args []string) (kind, rule string, err error)) *cobra.Command {
 	var o cli.Control
 	cmd.Flags().SortFlags = false

@@ -41,12 +41,12 @@ func correlateCommand() *cobra.Command {
 			"the settings of the runs.\n\n" +
 			"FILE is CSV or JSON; - is the standard input. The first line of CSV has names such as\n" +
 			"setting:threads,setting:exitless,outcome:throughput. Or it is one or more run files (*.tsrun), or folders of them:\n" +
-			"then each repetition is a run. Its settings are the labels, and what the recordings know of the machine, the environment\n" +
-			"and Gramine's manifest where that differs between them.\n\n" +
+			"then each repetition is a run. Its settings are the labels, and the recorded properties of the machine, the environment\n" +
+			"and Gramine's manifest that differ between the runs.\n\n" +
 			"With --workload it reads no file and asks a server. A run is then the time in which the settings of the workload stayed\n" +
 			"the same on one machine, for at least three steps of a 500th of --range and of at least a minute. The settings are\n" +
 			"environment variables (workloads.settings of the agents), or the labels of an --info metric of the application. The\n" +
-			"outcomes are medians of what agents count in a second, or of --query.",
+			"outcomes are medians of the agents' counts per second, or of --query.",
 		Example: "  teescope correlate runs.csv\n" +
 			"  teescope correlate runs.csv --outcome throughput --at threads=16\n" +
 			"  teescope correlate sweep/\n" +

@@ -34,7 +34,7 @@ func lintCommand() *cobra.Command {
 			"code scanning reads.\n\n" +
 			"With --machine, rules about the size of the EPC, memory, CPUs and nodes judge too. Nothing is taken from this machine\n" +
 			"unless --machine=this is given, so that the result is the same everywhere. With --gramine, keys that this version does\n" +
-			"not know are problems, and keys that it does not deprecate are none.\n\n" +
+			"not support are problems, and keys that it does not deprecate are accepted.\n\n" +
 			"The exit status is 0 on success, 1 when a file could not be read (the others are checked), and 3 when a problem matches --fail-on.",
 		Example: "  teescope lint *.manifest.template\n" +
 			"  teescope lint --fail-on low --machine production.json app.manifest\n" +

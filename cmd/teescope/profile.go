@@ -124,7 +124,7 @@ func (o *dividing) flags(cmd *cobra.Command) {
 	}
 }
 
-// column is what the rows are.
+// column returns the heading of the rows.
 func (o *dividing) column() string {
 	if len(o.groups) > 0 {
 		return "group"
@@ -157,7 +157,8 @@ func (o *dividing) divider(top int) (func(*profile.Profile, profile.Whole) *prof
 	return func(p *profile.Profile, w profile.Whole) *profile.Table { return p.By(o.by, top, w) }, nil
 }
 
-// openWithin reads a profile and leaves what is within the functions of --within. The whole is what of --cpu-time is there.
+// openWithin reads a profile and keeps the samples within the functions of --within. The returned whole is the part of --cpu-time
+// in these samples.
 func (o *dividing) openWithin(name string, whole profile.Whole) (*profile.Profile, profile.Whole, error) {
 	p, err := o.open(name)
 	if err != nil {
@@ -181,7 +182,7 @@ func (o *dividing) openWithin(name string, whole profile.Whole) (*profile.Profil
 	return part, whole, nil
 }
 
-// noFunction is the error of a function that no sample has.
+// noFunction is the error for a function that occurs in no sample.
 func noFunction(file, flag, pattern string, p *profile.Profile) error {
 	var names []string
 	for _, f := range p.Frames {

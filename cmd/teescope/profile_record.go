@@ -43,7 +43,7 @@ func profileRecord() *cobra.Command {
 		Short: "Record which code runs: all processes, watched ones, or a command",
 		Long: "Takes samples of the stacks of running threads on all CPUs by an eBPF program, in the kernel and in user mode, writes a\n" +
 			"profile, and shows the functions that the time went to. Without a command and --watch it records all processes. With a\n" +
-			"command it records that and its descendants until it ends. Ctrl-C ends the recording and keeps what there is.\n\n" +
+			"command it records that and its descendants until it ends. Ctrl-C ends the recording and keeps the samples so far.\n\n" +
 			"Stacks are found by the tables for exceptions (.eh_frame), and by frame pointers where there are none. The share of stacks that look truncated,\n" +
 			"and of samples without the name of a function, is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
 			"the kernel; nothing is downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +

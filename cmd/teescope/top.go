@@ -170,7 +170,7 @@ func (o *topFlags) validate() error {
 	return nil
 }
 
-// terminal returns the terminal for the live view, or an error when the output is none.
+// terminal returns the terminal for the live view, or an error if the output is not a terminal.
 func terminal(w io.Writer) (*os.File, error) {
 	out, ok := w.(*os.File)
 	if ok {
