@@ -69,8 +69,8 @@ func Agent(ctx context.Context, o Options) error {
 	return p.run(ctx)
 }
 
-// RecordAgent is an agent with one client, record, which requests metrics at the begin and the end of each phase too. So
-// there is no limit for it.
+// RecordAgent is an agent with one client, record, which also requests metrics at the beginning and the end of each phase. So it
+// has no limit of requests.
 func RecordAgent(ctx context.Context, o Options) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
@@ -83,8 +83,8 @@ func RecordAgent(ctx context.Context, o Options) error {
 	return p.run(ctx)
 }
 
-// Server scrapes agents and runs storage, queries and the page until ctx ends. With another database to ask, it runs the
-// analysis and the page only.
+// Server scrapes agents and runs storage, queries and the page until ctx ends. If another database is configured (query.url), it
+// runs the analysis and the page only.
 func Server(ctx context.Context, o Options) error {
 	tuneMemory(o.Config.Memory.Limit, serverMemory, gcPercent)
 	p := newProgram(o)

@@ -42,8 +42,8 @@ import (
 	"github.com/teescope/teescope/internal/server/storagealert"
 )
 
-// machine is where the files of the machine are that the agent watches. In a container with the host's processes, which has
-// devices, mounts, control groups and a network of its own, they are those of the first process.
+// machine has the locations of the files of the watched machine. In a container with the host's processes, which has devices,
+// mounts, control groups and a network of its own, these are the files of the first process.
 type machine struct {
 	root   string
 	roots  tee.Roots
@@ -66,9 +66,9 @@ func (m machine) at(path string) string { return filepath.Join(m.root, path) }
 // debugFiles is the directory of debug files that distributions use.
 const debugFiles = "usr/lib/debug"
 
-// watching is what an agent measures with. Some collectors are also here by themselves: the collector of system metrics knows
-// when the start is over and which processes a workload has, and the backend of the enclave boundary knows which capabilities it
-// still needs.
+// watching has the parts of an agent that measure. Some collectors are also fields of their own: the collector of system metrics
+// knows when the start is over and which processes a workload has, and the backend of the enclave boundary knows which
+// capabilities it still needs.
 type watching struct {
 	collectors []collector.Collector // sorted by name
 	system     *system.Collector
@@ -135,7 +135,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	}, sys, edge, profiles, names, live.NewServer(live.Machine{Roots: roots, Cgroup: machine.cgroup, Reads: reads}, sys.Processes)}
 }
 
-// settingsOf returns what the collector of settings reads.
+// settingsOf returns the options of the collector of settings.
 func settingsOf(c *config.Config, m live.Machine, detector *tee.Detector, sys *system.Collector) settings.Options {
 	var keys, variables []string
 	for _, name := range c.Workloads.Settings {
@@ -172,7 +172,7 @@ func mains(sys *system.Collector) func() []settings.Main {
 	}
 }
 
-// onDemand returns what switches measuring on and off while the agent runs.
+// onDemand returns the control that switches measurements on and off while the agent runs.
 func onDemand(c *config.Config, machine string, log *slog.Logger, with watching) *ondemand.Control {
 	return ondemand.New(ondemand.Options{
 		Allowed: c.Control.Enabled, Longest: c.Control.MaxDuration, Machine: machine, Log: log.With("part", "control"),

@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// discovery returns what finds agents while the server runs, or nil.
+// discovery returns the finder of agents, which runs with the server, or nil.
 func (p *program) discovery() *discovery.Finder {
 	c := p.Config
 	if len(c.Discovery) == 0 {
@@ -51,7 +51,7 @@ func remoteWrite(c *config.Config) prom.RemoteWrite {
 	return prom.RemoteWrite{URLs: c.RemoteWrite.URLs, Config: c.RemoteWrite.ConfigFile, Labels: c.RemoteWrite.Labels, Protocol: c.RemoteWrite.Protocol}
 }
 
-// stores returns what composes a process that scrapes: with a database, or with receivers only.
+// stores returns the function that composes a process that scrapes: with a database, or with receivers only.
 func (p *program) stores() func() error {
 	if p.Config.RemoteWrite.Only {
 		return p.forward
@@ -59,8 +59,8 @@ func (p *program) stores() func() error {
 	return p.server
 }
 
-// forward adds what sends the samples of agents, and of this process, to receivers. There is no database, so there is no page, no
-// analysis and no alert.
+// forward adds the forwarder, which sends the samples of agents and of this process to receivers. There is no database, so there
+// is no page, no analysis and no alert.
 func (p *program) forward() error {
 	c := p.Config
 	owner, err := privilege.FindAccount(c.Sandbox.User)

@@ -23,15 +23,15 @@ const gcPercent = 50
 // agentGC is for the agent, whose heap does not grow with the stored data.
 const agentGC = 25
 
-// supervisorGC is that of the supervisor, which allocates next to nothing after its start.
+// supervisorGC is for the supervisor, which allocates almost nothing after its start.
 const supervisorGC = 10
 
-// collectorShare is the share of a wanted limit that the Go runtime gets. The runtime exceeds its limit for a moment when
-// queries allocate faster than it collects. The rest is room for that.
+// collectorShare is the part of the configured limit that the Go runtime gets. The runtime exceeds its limit for a moment when
+// queries allocate faster than it collects. The rest is a reserve for that.
 const collectorShare = 7.0 / 8
 
-// tuneMemory sets the wanted memory limit, or the default limit when wanted is 0, and keeps unused pages of the program out
-// of memory. percent is what SetGCPercent takes. GOGC and GOMEMLIMIT in the environment take precedence over the defaults.
+// tuneMemory sets the configured memory limit, or the default limit if wanted is 0, and keeps unused pages of the program out of
+// memory. percent is the argument of SetGCPercent. GOGC and GOMEMLIMIT in the environment take precedence over the defaults.
 func tuneMemory(wanted, limit int64, percent int) {
 	trim.Sparse()
 	if os.Getenv("GOGC") == "" {

@@ -21,8 +21,8 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// mayWatch returns an error if an agent must not start: it lacks capabilities, would see only some processes, or the file of
-// the user's probes has problems. A part of up is asked again, with the same answer.
+// mayWatch returns an error if an agent must not start: it lacks capabilities, would see only some processes, or the file of the
+// user's probes has problems. A part of up checks again, with the same result.
 func mayWatch(o Options, proc string) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
@@ -40,7 +40,7 @@ func mayWatch(o Options, proc string) error {
 	return nil
 }
 
-// privilegeDropper drops what only the start needs: the user root, capabilities, access to files, system calls.
+// privilegeDropper drops the privileges that only the start needs: the user root, capabilities, access to files, system calls.
 type privilegeDropper struct {
 	role         privilege.Role
 	wanted       config.Sandbox
@@ -57,7 +57,7 @@ type privilegeDropper struct {
 // Name implements service.Service.
 func (d *privilegeDropper) Name() string { return "privileges" }
 
-// Init finds the user, and with sandbox=required what is missing, before anything is served.
+// Init finds the user. With sandbox=required it also returns an error about missing mechanisms, before anything is served.
 func (d *privilegeDropper) Init(context.Context) (err error) {
 	if d.account, err = privilege.FindAccount(d.wanted.User); err != nil || !d.wanted.Required {
 		return err
@@ -73,7 +73,7 @@ func (d *privilegeDropper) Init(context.Context) (err error) {
 	return required(errors.Join(missing...))
 }
 
-// required explains why the process does not start without a mechanism.
+// required returns an error that explains why the process does not start without a mechanism.
 func required(err error) error {
 	if err == nil {
 		return nil
@@ -104,8 +104,8 @@ func (d *privilegeDropper) Run(ctx context.Context) error {
 	return nil
 }
 
-// mayWrite returns an error if the process's user may not write to the data directory. That no more files can be opened is
-// no answer, and may pass: it asks again each second.
+// mayWrite returns an error if the process's user may not write to the data directory. If no more files can be opened, the answer
+// is not known, and it tries again each second.
 func (d *privilegeDropper) mayWrite(ctx context.Context) error {
 	if d.dataDir == "" {
 		return nil

@@ -41,7 +41,7 @@ const (
 // Parts are the command lines of the two parts of up, without the name of the program.
 type Parts struct{ Agent, Server []string }
 
-// Up runs an agent and a server as two processes until ctx ends, and starts one that ends again.
+// Up runs an agent and a server as two processes until ctx ends, and restarts a process that ends.
 func Up(ctx context.Context, o Options, parts Parts) error {
 	if err := mayWatch(o, "/proc"); err != nil {
 		return err
@@ -117,7 +117,7 @@ func leave(account privilege.Account, required bool, log *slog.Logger) error {
 	return nil
 }
 
-// UpAgent runs the part of up that watches. It has no port: the server asks it over the link.
+// UpAgent runs the part of up that watches. It has no port: the server sends requests over the link.
 func UpAgent(ctx context.Context, o Options, link *supervisor.Link) error {
 	ctx, cancel := whileLinked(ctx, link)
 	defer cancel()
@@ -194,7 +194,7 @@ func UpServer(ctx context.Context, o Options, link *supervisor.Link) error {
 	}
 }
 
-// leftover is how long a process may still hold the port or the database after its supervisor was killed.
+// leftover is the maximum time that a process may still hold the port or the database after its supervisor was killed.
 const leftover = 3 * time.Second
 
 // ending reports whether a server without a supervisor holds what this one needs. The kernel is ending it.

@@ -33,7 +33,7 @@ func (p *program) page(api http.Handler) {
 	p.web.Runbooks = runbooks.Files
 }
 
-// routes are those of an agent that another part of the program asks, without a port.
+// routes returns the routes of an agent without a port, for another part of the program.
 func (p *program) routes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", httpapi.Metrics(metrics, p.Log))
