@@ -66,7 +66,7 @@ func (m Machine) args(initrd string) ([]string, error) {
 	if m.Threads {
 		thread = "multi"
 	}
-	line := "console=ttyS0 quiet panic=-1 oops=panic" // a panic is a reboot, and a reboot the end
+	line := "console=ttyS0 quiet panic=-1 oops=panic" // a panic reboots, and a reboot ends QEMU
 	memory := m.MemoryMiB
 	for _, r := range regions {
 		line += fmt.Sprintf(" memmap=%dM$0x%x", r.MiB, r.Phys)
@@ -164,7 +164,7 @@ func (m Machine) boot(ctx context.Context, initrd string, c Command) (Result, er
 			if err := in.Decode(&status); errors.Is(err, io.EOF) {
 				return nil
 			} else if err != nil {
-				cancel() // the guest waits for an end that this status would have brought
+				cancel() // the guest waits until the host ends the machine, which it no longer can
 				return fmt.Errorf("reading the guest's status: %w", err)
 			}
 			up = up || status.Up

@@ -113,7 +113,7 @@ func (a *Archive) Busybox() error {
 	}
 	out, err := exec.Command(from, "--list").Output()
 	if err != nil {
-		return fmt.Errorf("asking busybox for its commands: %w", err)
+		return fmt.Errorf("listing the commands of busybox: %w", err)
 	}
 	a.File("/bin/busybox", from)
 	for name := range strings.FieldsSeq(string(out)) {

@@ -87,8 +87,8 @@ int vdso_call(uint64_t tcs, unsigned int leaf, long command, void *arg, struct c
 	return ret;
 }
 
-// An exception inside ends the program: only the vDSO turns it into a return. The test of the constant shows that its code is
-// intact while somebody watches it.
+// An exception inside ends the program: only the vDSO converts it into a return. The test of the constant shows that its code is
+// intact while a debugger or tracer watches it.
 int own_call(uint64_t tcs, long command, void *arg, struct call *call)
 {
 	call->leaf = EEXIT;
