@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// mostUpward is how many pairs of files of a package may refer upward in the best order of its files. In an order, a file
-// refers only to those below it, so that a reader can begin at the bottom and needs nothing from above.
+// mostUpward is the maximum number of pairs of files of a package that refer upward in the best order of its files. In an order,
+// a file refers only to those below it, so that a reader can begin at the bottom and needs nothing from above.
 const mostUpward = 9
 
 // layered are the packages whose files are in layers.

@@ -134,7 +134,7 @@ it("mutes a finding with a reason, lists it when asked, and ends the silence", a
   await card.locator("summary", { hasText: "Mute" }).waitFor();
 });
 
-// A finding about an enclave needs one, and this machine has none. So the finding that polls is said to be about the program in
+// A finding about an enclave needs one, and this machine has none. So the finding about polling is attributed to the program in
 // Gramine. The program, its manifest, the agent that reads it, and the server's answer are real.
 it("shows the lines of the manifest to change, and no other line", async () => {
   const page = await tabs.visit("/?page=findings");

@@ -47,7 +47,7 @@ func mixed(clock, small, polls, locks, other float64) testCase {
 }
 
 // TestFindingsClaimNoEventTwice: the savings of a workload's findings are at most the time that its exits take, at the highest
-// documented cost, and at most the CPU time that it uses. Exitless is not told where a cause is known.
+// documented cost, and at most the CPU time that it uses. Exitless is not advised if a cause is known.
 func TestFindingsClaimNoEventTwice(t *testing.T) {
 	// At 2.8 GHz an exit and the entry after it take 14,000 cycles at most, and a context switch 6,000. Half of the calls
 	// for locks sleep. The workload uses 0.95 cores.

@@ -188,7 +188,7 @@ func TestRecordingsAreEmitted(t *testing.T) {
 	families := emitted(t)
 	for _, r := range recorded(t) {
 		for _, s := range r.run.Series {
-			// Labels without a value are omitted of an exposition.
+			// Labels without a value are omitted from an exposition.
 			if why := impossible(s.Name, s.Labels, families); why != "" && !strings.HasPrefix(why, always) {
 				t.Errorf("%s: %s: %s", r.name, s.ID(), why)
 			}

@@ -30,8 +30,8 @@ import (
 
 const (
 	recordings = "recorded/"
-	// queued is how many threads of a workload wait for a CPU on average, by /proc, from which the CPU limits it, also if its label
-	// says otherwise. Without the wait, a thread would do 20 % more, as for the shares of internal/analysis/rules.
+	// queued is the average number of threads of a workload that wait for a CPU, by /proc, from which on the CPU limits it, even
+	// if its label says otherwise. Without the wait, a thread would do 20 % more, as for the shares of internal/analysis/rules.
 	queued = 1.0 / 6
 	// sgxPrefix begins the names of recordings of the virtual SGX machine. All of its processors share one thread.
 	sgxPrefix = "sgx-"
@@ -41,7 +41,7 @@ const (
 	heldOutKey = "CI_HELD_OUT"
 )
 
-// A recordedLabel says what is true of a recording: see recorded/labels.yaml.
+// A recordedLabel is the known truth about a recording: see recorded/labels.yaml.
 type recordedLabel struct {
 	About    string             `yaml:"about"`
 	HeldOut  bool               `yaml:"held_out"`
@@ -279,7 +279,8 @@ func TestRecordingsHeldOut(t *testing.T) {
 	}
 }
 
-// refuted says what of a score is worse than it may be. An interval cannot decide this: of six, it contains 95 % until three are wrong.
+// refuted returns the parts of a score that are worse than allowed. An interval cannot decide this: of six, it contains 95 %
+// until three are wrong.
 func (s recordedScore) refuted() (why []string) {
 	for what, n := range map[string]int{"false findings": s.wrong, "causes that are not found": s.wanted - s.found, "wrong limits": s.misled} {
 		if n > 0 {

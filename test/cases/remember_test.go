@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// remembering asks its source each query once. The tests ask the rules' queries thousands of times, of series that do not
+// remembering sends each query to its source once. The tests send the rules' queries thousands of times, for series that do not
 // change in between. It is safe for concurrent use.
 type remembering struct {
 	source query.Source
@@ -129,7 +129,7 @@ func TestRememberedAnswersAreTheSame(t *testing.T) {
 	}
 }
 
-// statements counts what a result says.
+// statements counts the statements of a result.
 func statements(r engine.Result) map[string]int {
 	texts := make(map[string]int)
 	for _, f := range r.Findings {

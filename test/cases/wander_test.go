@@ -68,7 +68,7 @@ func newAlarm(t *testing.T) *alarm {
 		t.Fatal(err)
 	}
 	a := &alarm{Ledger: l, at: begin}
-	a.look(t) // what the first look finds is another matter
+	a.look(t) // the findings of the first look do not count
 	return a
 }
 

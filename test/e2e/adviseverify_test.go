@@ -74,9 +74,9 @@ type verification struct {
 	}
 }
 
-// A container has a CPU quota of a fifth of what its program needs. "teescope analyze" blames the quota. Without it the program makes
-// five times as many steps, which advice predicts as at most that. The prediction is wrong where the program has become slower instead,
-// and cannot be judged where the quota is still there.
+// A container has a CPU quota of a fifth of the CPU time that its program needs. "teescope analyze" blames the quota. Without the
+// quota the program makes five times as many steps, which advice predicts as the maximum. The prediction is wrong if the program
+// has become slower instead, and cannot be judged if the quota still exists.
 func TestVerifyRecordings(t *testing.T) {
 	t.Parallel()
 	if !exists("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") {

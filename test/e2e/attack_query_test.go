@@ -58,7 +58,7 @@ func (s *teescope) peak(t *testing.T) float64 {
 	for _, pid := range s.group() {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
-			continue // it has ended, for which the caller looks
+			continue // it has ended, which the caller detects
 		}
 		var resident, files float64
 		for line := range strings.Lines(string(data)) {

@@ -99,8 +99,8 @@ func helps(w io.Writer, size int, n int64, sample string) {
 	}
 }
 
-// Each hostile target is down with a reason, the one with long labels with this one. The server stays within its memory, the other target is always up, and
-// queries are answered.
+// Each hostile target is down with a reason. The target with long labels has the given one. The server stays within its memory,
+// the other target is always up, and queries are answered.
 func attackTargets(t *testing.T, most float64, size int, labels string, args ...string) {
 	t.Helper()
 	scrapes := map[string]*atomic.Int64{}
@@ -169,7 +169,7 @@ func attackTargets(t *testing.T, most float64, size int, labels string, args ...
 	}
 }
 
-// It had 542 and 547 MiB without a limit, because the heap grows to its soft limit, and 441 MiB with one of 384 MiB.
+// Measured: without a limit 542 and 547 MiB, because the heap grows to its soft limit, and 441 MiB with a limit of 384 MiB.
 func TestHostileTargets(t *testing.T) {
 	attackTargets(t, 768*mib, 15*mib, "the labels of its series take more than 60 MB")
 }

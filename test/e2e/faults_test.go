@@ -19,7 +19,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// programs returns the eBPF programs that the kernel holds now.
+// loadedPrograms returns the eBPF programs that the kernel holds now.
 func loadedPrograms(t *testing.T) map[ebpf.ProgramID]bool {
 	t.Helper()
 	ids := map[ebpf.ProgramID]bool{}

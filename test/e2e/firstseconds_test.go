@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// A program makes exactly 10,000 calls at once and ends. Its first sample holds them all, and yet increase() shows them,
-// because the server stores a zero at the time from which they count. Debian's Prometheus (2.42) does not know that, and
-// shows none, as it would without the agent's word. After a restart of `up` the program makes 4,000 more, and the sum over
-// both is 14,000.
+// A program makes exactly 10,000 calls at once and ends. Its first sample contains all of them. increase() still shows them,
+// because the server stores a zero at the time at which the counter began. Debian's Prometheus (2.42) does not support this time,
+// and shows none of them. After a restart of `up` the program makes 4,000 more, and the sum over both is 14,000.
 func TestFirstSecondsAreCounted(t *testing.T) {
 	t.Parallel()
 	dir, program := t.TempDir(), prog(t, "clocked", "e2efirst")

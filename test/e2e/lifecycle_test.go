@@ -93,7 +93,7 @@ func TestWorkloadsAreFoldedAndNothingIsLost(t *testing.T) {
 	}
 	after := a.scrape(t)
 	const family = "teescope_syscalls_total"
-	// No other program on a usual machine calls getpgid this often; shells do sometimes.
+	// No other program on a usual machine calls getpgid this often. Shells call it sometimes.
 	total := delta(before, after, family, "syscall", "getpgid")
 	wantBetween(t, "getpgid of all workloads", total, distinct*each, distinct*each*1.01)
 

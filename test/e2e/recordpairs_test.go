@@ -84,7 +84,7 @@ func pair(t *testing.T, workload, before, after string) comparison {
 	return c
 }
 
-// found checks that a system call was made as often for each operation as the programs do, and that the change is told.
+// found checks that a system call was made as often for each operation as the programs do, and that the change is reported.
 func (c comparison) found(t *testing.T, call string, least, most [2]float64) {
 	t.Helper()
 	m, there := c.metrics["syscalls_per_op{"+call+"}"]
@@ -106,7 +106,7 @@ func (c comparison) blames(t *testing.T, call string, isNew bool) {
 	}
 }
 
-// same checks that no change of system calls is told whose numbers the programs determine.
+// same checks that no change is reported for system calls whose numbers the programs determine.
 func (c comparison) same(t *testing.T, calls ...string) {
 	t.Helper()
 	for _, call := range calls {

@@ -27,7 +27,7 @@ const (
 	sameBenchRepetitions      = 8
 )
 
-// sameTables are comparisons of runs of the same.
+// sameTables are comparisons of runs of the same program.
 type sameTables struct {
 	Tables []struct {
 		Metrics []struct {

@@ -49,7 +49,7 @@ func TestBlameOfACPUThatIsOvercommitted(t *testing.T) {
 	alone, crowd := file("alone", "1", "200"), file("crowd", "4", "50")
 	c := pair(t, "e2ewaitcpus", alone, crowd)
 	user, waiting := c.blamed["what it went to, user CPU time"], c.blamed["what it went to, waiting for a CPU"]
-	// Times of threads are divided by how many they are. The ratio of two is not.
+	// Times are divided by the number of threads. The ratio of two times does not depend on it.
 	want, got := mean(readRunFile(t, crowd).outcomes["waited"])/0.2, waiting.After/user.After
 	if math.Abs(got/want-1) > 0.2 {
 		t.Errorf("the crowd waits %.3g times as long for a CPU as it runs, and the program says %.3g: %+v", got, want, c.blamed)

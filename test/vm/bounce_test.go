@@ -45,8 +45,8 @@ func blocksOf(f map[string]*dto.MetricFamily) (b blocks) {
 	return b
 }
 
-// judge compares the reads of a phase, after an earlier one, with the disk's own count and time, and with what the program got. The
-// disk says its time in milliseconds, and reads the clock after the agent.
+// judge compares the reads of a phase, after an earlier one, with the disk's own count and time, and with what the program got.
+// The disk reports its time in milliseconds, and reads the clock after the agent.
 func (b bounces) judge(t *testing.T, name string, before bounces) {
 	t.Helper()
 	n, bytes, took := b.n-before.n, b.bytes-before.bytes, b.took-before.took

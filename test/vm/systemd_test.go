@@ -47,7 +47,7 @@ func systemdMachine(a *machine.Archive, files string) error {
 	for _, unit := range units {
 		a.File("/etc/systemd/system/"+filepath.Base(unit), unit)
 		name := strings.TrimSuffix(filepath.Base(unit), ".service")
-		// The logs are files, because nothing collects them here. A watchdog of a minute would take that long to bite.
+		// The logs are files, because nothing collects them here. A watchdog of a minute would make the test a minute longer.
 		a.Bytes("/etc/systemd/system/"+filepath.Base(unit)+".d/test.conf", 0o644,
 			[]byte("[Service]\nWatchdogSec=15s\nStandardOutput=append:/run/"+name+".log\nStandardError=inherit\n"))
 	}
@@ -138,7 +138,7 @@ func checkUnit(t *testing.T, r report, unit, memory string) {
 	}
 }
 
-// TestUnitsAreValid lets systemd judge the units without starting them.
+// The collectors of the agent need the probes.
 func TestUnitsAreValid(t *testing.T) {
 	units, err := filepath.Glob("../../deploy/systemd/*.service")
 	if err != nil || len(units) != 3 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// standIn is the module that does what the kernel of a confidential machine does, where it is there.
+// standIn is the module that performs the operations of a confidential machine's kernel. It may be missing.
 const standIn = "/drivers/cvm.ko"
 
 // loadStandIn loads the module, before an agent attaches to its functions.
@@ -21,8 +21,8 @@ func loadStandIn() (loaded bool, err error) {
 	return true, loadModules([]string{standIn})
 }
 
-// confidential lets the module call what the kernel calls in a confidential machine, and prints the agent's figures before and
-// after.
+// confidential lets the module call the functions that the kernel calls in a confidential machine, and prints the agent's figures
+// before and after.
 func (a *agent) confidential() error {
 	if _, err := os.Stat(standIn); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -99,7 +99,7 @@ func count() error {
 	return confine()
 }
 
-// nested times the calls of an empty function in another one. The test judges for itself.
+// nested times the calls of an empty function in another one. The test checks its own results.
 func nested() error {
 	out, err := exec.Command("/nested.test", "-test.v", "-test.run", "TestMeasure$").CombinedOutput()
 	section("nested", string(out))
@@ -125,7 +125,7 @@ func profile() error {
 	return err
 }
 
-// drivers runs the test of SGX drivers that are modules, if there are stand-ins for them. It judges for itself.
+// drivers runs the test of SGX drivers that are modules, if there are stand-ins for them. The test checks its own results.
 func drivers() error {
 	if _, err := os.Stat("/drivers"); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -137,7 +137,7 @@ func drivers() error {
 	return err
 }
 
-// confine runs the tests of the confinement, which judge for themselves.
+// confine runs the tests of the confinement, which check their own results.
 func confine() error {
 	if err := os.MkdirAll("/tmp", 0o755); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program runs the program that this binary is under another name.
+// program runs the program that the name of this binary selects.
 func program(name string, args []string) error {
 	switch name {
 	case "known": // N system calls

@@ -117,7 +117,7 @@ func describe(unit string) error {
 // failedCollector matches the sample of a collector that failed in a scrape.
 var failedCollector = regexp.MustCompile(`(?m)^teescope_collector_success\{.*\} 0$`)
 
-// hang stops the main process of a unit, so that it says no longer that it is alive, and waits for the next process.
+// hang stops the main process of a unit, so that it no longer notifies the watchdog, and waits for the next process.
 func hang(unit string) error {
 	before, err := mainPID(unit)
 	if err != nil {
