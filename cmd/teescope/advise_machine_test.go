@@ -66,7 +66,7 @@ func TestAdviseIsAboutOneMachine(t *testing.T) {
 	}
 }
 
-// A machine that does not have the workload is a mistake, and not one without findings.
+// Naming a machine that does not have the workload is an error. The result is not "no findings".
 func TestAdviseUnknownMachine(t *testing.T) {
 	for instance, want := range map[string]string{"": "", "a": "", "a:1": "", "c": `http://x has no series of the workload "db" on "c": use one of a:1, b:1`} {
 		o := adviseFlags{instance: instance, Analysis: cli.Analysis{Server: "http://x", Workload: "db"}}

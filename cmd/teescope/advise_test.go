@@ -77,7 +77,7 @@ func TestAdviseFormats(t *testing.T) {
 			t.Errorf("%s: insecure is %v", a.Rule, a.Insecure)
 		}
 	}
-	// The report is a file with facts about the machine.
+	// The report is a file that holds facts about the machine.
 	if err := os.WriteFile(filepath.Join(dir, "report.json"), []byte(out), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -417,8 +417,7 @@ func TestAdviceAboutTheTimeInFutex(t *testing.T) {
 	}
 }
 
-// A name that is empty, as of a variable of a script that is not set, is an error and no success. So is a log without a line of
-// Gramine.
+// An empty name, as an unset variable of a script gives, is an error. A log without a line of Gramine is also an error.
 func TestNothingIsNoFile(t *testing.T) {
 	dir := manifestDir(t, "sgx.max_threads = 8\n")
 	for _, flag := range []string{"--manifest=", "--stats=", "--strace=", "--log=", "--profile=", "--scaling=", "--config=", "--run="} {

@@ -30,8 +30,8 @@ exit ` + status + "\n"
 	return dir
 }
 
-// The recorder in the machine gets the flags that are not about the machine, the agent all rules as single words, and the
-// file is where the user said. Nothing is replaced, and nothing is left behind.
+// The recorder in the machine gets the flags that do not concern the machine. The agent gets each rule as one word. The file is
+// written to the path that the user gave. No file is replaced, and no temporary file stays.
 func TestRecordInTestbed(t *testing.T) {
 	dir := t.TempDir()
 	file, app := filepath.Join(dir, "a.tsrun"), filepath.Join(dir, "app")
@@ -112,7 +112,7 @@ func withoutFile(t *testing.T) string {
 	return dir
 }
 
-// The demonstrations boot the machine with what each needs, and say why it ended.
+// The demonstrations boot the machine with the parts that each needs, and report why the machine ended.
 func TestDemosBootTheirMachines(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\nprintf '<%s>\\n' \"$@\"\nexit 3\n"
@@ -136,7 +136,7 @@ func TestDemosBootTheirMachines(t *testing.T) {
 	}
 }
 
-// freePort returns a port of this machine that nobody uses.
+// freePort returns a free port of this machine.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
