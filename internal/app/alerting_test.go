@@ -41,7 +41,7 @@ func TestWebhookFileIsBounded(t *testing.T) {
 	}
 }
 
-// told keeps the notices for Alertmanagers.
+// told stores the notices for Alertmanagers.
 type told struct {
 	mu  sync.Mutex
 	all []notify.Notice
