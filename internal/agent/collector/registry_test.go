@@ -48,7 +48,7 @@ func (f *fake) Collect(ctx context.Context, emit func(prometheus.Metric)) error 
 	return nil
 }
 
-// lines writes what was gathered as NAME{label values} VALUE, durations without their value.
+// lines formats what was gathered as NAME{label values} VALUE. It omits the values of durations.
 func lines(t *testing.T, families []*dto.MetricFamily) []string {
 	t.Helper()
 	var out []string

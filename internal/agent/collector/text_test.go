@@ -168,8 +168,8 @@ func TestNothingIsWrittenAfterAnError(t *testing.T) {
 	}
 }
 
-// A scrape of thousands of samples allocates two objects for each and little else: one more for each sample
-// is what makes scrapes slow.
+// A scrape of thousands of samples allocates two objects for each sample and little else. One more object for each sample would
+// make scrapes slow.
 func TestTextAllocatesLittle(t *testing.T) {
 	d := metric.New(metric.Desc{Name: "test_total", Kind: metric.Counter, Help: "A test.", Labels: []string{"workload", "syscall"}})
 	r := NewRegistry(slog.New(slog.DiscardHandler), many{d})
@@ -183,7 +183,8 @@ func TestTextAllocatesLittle(t *testing.T) {
 	}
 }
 
-// BenchmarkHistograms writes the histograms of 64 workloads, with 19 bounds each, and as many that are objects of the client library.
+// BenchmarkHistograms writes the histograms of 64 workloads with 19 bounds each, and the same number of histograms of the client
+// library.
 func BenchmarkHistograms(b *testing.B) {
 	d := metric.New(metric.Desc{
 		Name: "test_seconds", Kind: metric.Histogram, Help: "A test.", Labels: []string{"workload", "container", "pod", "namespace"}, Bounds: metric.Doubled(12, 19),
@@ -224,8 +225,8 @@ func BenchmarkText5000(b *testing.B) {
 	}
 }
 
-// Only OpenMetrics says when a counter or histogram began, in the line after it, and only of those that are young and known to begin
-// at that time.
+// Only OpenMetrics has the start time of a counter or histogram. It is in the line after the sample, and only for series that are
+// young and known to begin at that time.
 func TestStartsOfCounters(t *testing.T) {
 	calls := metric.New(metric.Desc{Name: "calls_total", Kind: metric.Counter, Help: "Calls.", Labels: []string{"workload"}})
 	bare := metric.New(metric.Desc{Name: "calls", Kind: metric.Counter, Help: "Calls.", Labels: []string{"workload"}})

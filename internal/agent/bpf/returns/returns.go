@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package returns decides whether a probe on the return of a user-space function is safe on a machine.  It is not safe if the
-// kernel could kill a program because of such a probe.
+// Package returns decides whether a probe on the return of a user-space function is safe on a machine.
+//
+// It is not safe if the kernel could kill a program because of such a probe.
 package returns
 
 import (

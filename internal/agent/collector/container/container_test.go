@@ -106,7 +106,7 @@ func TestRenamedContainer(t *testing.T) {
 	}
 }
 
-// A restarted container has the same ID and name in another control group.
+// A restarted container has the same ID and name, but is in another control group.
 func TestRestartedContainer(t *testing.T) {
 	root := empty(t)
 	c := fake(root)

@@ -323,8 +323,8 @@ func BenchmarkCollect(b *testing.B) {
 	b.ReportMetric(float64(samples), "samples")
 }
 
-// In a container with a network of its own, the machine's is read from the first process. What the kernel shows of the
-// reader's network only is absent.
+// In a container with its own network namespace, the network of the machine is read from the first process. Values that the
+// kernel shows only for the network of the reader are absent.
 func TestNetworkOfTheMachine(t *testing.T) {
 	have := func(net string) map[string]bool {
 		// Parts that do not find their files return errors, and the others still emit.
@@ -346,8 +346,8 @@ func TestNetworkOfTheMachine(t *testing.T) {
 	}
 }
 
-// A confidential machine that has lost no time since it started does not know whether its host shows it steal time. One
-// that has lost some does.
+// On a confidential machine without steal time since its start, it is unknown whether the host reports steal time. After the
+// first steal time it is known.
 func TestStealOfAConfidentialMachine(t *testing.T) {
 	steal := func(o Options) (n int) {
 		families, err := gather(t, newCollector(o, fakeKernel()))

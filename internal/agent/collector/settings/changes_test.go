@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A program that restarts with another value each time makes no more series after its twelfth, until it stops. Its workload
-// then has no settings: they are not known, and not none.
+// A program that restarts with another value each time creates no series after its twelfth value until it stops. The settings of
+// its workload are then absent, because they are unknown.
 func TestSettingsThatChangeOftenAreAbsent(t *testing.T) {
 	processes := []Main{start(t, "GOGC=50"), start(t, "GOGC=60")}
 	at, now := 0, time.Now()
@@ -34,7 +34,7 @@ func TestSettingsThatChangeOftenAreAbsent(t *testing.T) {
 	}
 }
 
-// The memory is bounded, and workloads that are gone make room for others.
+// The memory is bounded, and workloads that have ended free their places.
 func TestWorkloadsWithSettingsAreBounded(t *testing.T) {
 	c, now := changes{}, time.Now()
 	for n := range mostWorkloads + 10 {

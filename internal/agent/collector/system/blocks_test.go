@@ -25,7 +25,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// diskBlock is how much the program of these tests reads, writes or discards at a time, and diskSize how much there is.
+// diskBlock is how many bytes the program of these tests reads, writes or discards at a time. diskSize is the size of the disk in
+// bytes.
 const diskBlock, diskSize = 8192, 4 << 20
 
 // useDisk reads, writes, flushes or discards blocks of a device, one after the other and without the page cache, as many as each
@@ -122,7 +123,7 @@ func (a requestCount) since(b requestCount) requestCount {
 	return requestCount{a.n - b.n, a.bytes - b.bytes, a.seconds - b.seconds}
 }
 
-// statOf reads what the kernel has counted of a device, by operation.
+// statOf reads the counts of the kernel for a device, by operation.
 func statOf(t *testing.T, device string) map[string]requestCount {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(device), "stat"))
@@ -144,8 +145,8 @@ func statOf(t *testing.T, device string) map[string]requestCount {
 	return all
 }
 
-// stated is what a collector says that it has not counted: requests whose workload was not known at their end, and events at
-// which the kernel did not run a program because it ran on that CPU already.
+// stated returns what a collector reports as not counted: requests whose workload was unknown at their end, and events for which
+// the kernel did not run a program because that program was already running on the CPU.
 type stated struct{ requests, runs float64 }
 
 func statedLosses(t *testing.T, c *Collector) stated {
@@ -159,8 +160,8 @@ func statedLosses(t *testing.T, c *Collector) stated {
 	return s
 }
 
-// atLeast reads what the kernel has counted of a device, when it has counted so many requests of an operation since an earlier
-// moment. It counts a request after it has woken the thread that waits for it.
+// atLeast reads the counts of the kernel for a device, once the kernel has counted this many requests of an operation since an
+// earlier reading. The kernel counts a request after it has woken the thread that waits for it.
 func atLeast(t *testing.T, device, op string, since requestCount, n float64) (count requestCount) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -171,7 +172,7 @@ func atLeast(t *testing.T, device, op string, since requestCount, n float64) (co
 	return count
 }
 
-// requestsOf returns what a collector has counted of a workload, by operation.
+// requestsOf returns the counts of a collector for a workload, by operation.
 func requestsOf(t *testing.T, c *Collector, workload string) map[string]requestCount {
 	t.Helper()
 	all := map[string]requestCount{}
@@ -195,10 +196,11 @@ func requestsOf(t *testing.T, c *Collector, workload string) map[string]requestC
 	return all
 }
 
-// The requests of a program are those that it made and that the kernel counted of its device: their number, bytes and operation,
-// exactly. Their time is at most what passed for the program, and that of the kernel to its millisecond: the kernel reads
-// the clock once more, when a request has ended. A machine that takes the CPU away in between makes the kernel's time longer, so
-// the comparison is repeated until the two agree. So it is if the collector states that it has lost requests.
+// The requests of a program equal those that it made and those that the kernel counted for its device: their number, bytes and
+// operation are exact. Their time is at most the time that passed for the program. It equals the time of the kernel to a
+// millisecond, because the kernel reads the clock again when a request has ended. If the machine takes the CPU away in between,
+// the time of the kernel is longer, so the comparison is repeated until the two agree. It is also repeated if the collector
+// reports lost requests.
 //
 // False alarms: none. If a round takes 5 % longer in half of all cases, 100 rounds do so in one of 1e30.
 func TestRequestsAreThoseOfTheDevice(t *testing.T) {

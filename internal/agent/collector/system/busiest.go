@@ -28,8 +28,9 @@ const (
 
 // busiest finds the busiest thread of each busy workload. The CPU time of a workload is known exactly. The part of it that the
 // threads that were read did not use is an upper bound for every other thread. So the busiest thread that was read is the busiest
-// of all if it ran at least that long. Otherwise there is no ratio.  Only Collect uses it, without the lock of the collector
-// except in plan.
+// of all if it ran at least that long. Otherwise there is no ratio.
+//
+// Only Collect uses it, without the lock of the collector except in plan.
 type busiest struct {
 	proc   hostfs.Root          // /proc
 	clock  func() time.Duration // time since boot

@@ -55,14 +55,14 @@ func (l *looks) end(pid, tid int) {
 	}
 }
 
-// look looks after a time in which the workload used so much CPU time.
+// look takes a look after the workload has used this much CPU time.
 func (l *looks) look(after time.Duration, used time.Duration, pids ...int) {
 	l.now += after
 	l.b.window, l.b.looked = after, l.now
 	l.b.look([]*busy{{of: l.of, cpus: float64(used) / float64(after), pids: pids}})
 }
 
-// want compares the ratio. A negative one means none.
+// want compares the ratio. A negative value means that there is no ratio.
 func (l *looks) want(ratio float64) {
 	l.t.Helper()
 	got, ok := l.b.ratios[l.of]
@@ -121,8 +121,8 @@ func TestAnotherThreadOfTheSameID(t *testing.T) {
 	l.want(0.8) // and not 2/5
 }
 
-// What a workload used more than the threads that were read is of threads that ended, or were not read. One of them may
-// have been the busiest.
+// CPU time of the workload beyond that of the threads that were read belongs to threads that ended or were not read. One of these
+// may have been the busiest thread.
 func TestWithoutCertaintyThereIsNoRatio(t *testing.T) {
 	l := newLooks(t)
 	l.write(7, 7, 10*second, 0)
@@ -175,7 +175,7 @@ func TestTheBusiestOfTenThousandThreadsIsFound(t *testing.T) {
 	t.Error("the busiest thread is not found")
 }
 
-// Two workloads share the threads that are followed, and one leaves what it does not need.
+// Two workloads share the threads that are followed. One workload leaves the places that it does not need.
 func TestWorkloadsShareTheFollowedThreads(t *testing.T) {
 	l := newLooks(t)
 	for _, pid := range []int{7, 8} {

@@ -159,7 +159,7 @@ func TestMain(m *testing.M) {
 		transfer(n)
 		fmt.Println("done")
 		_, _ = fmt.Scanln()
-	case "compete": // each line of input is how often each of four threads computes for 0.2 ms and sleeps for 0.1 ms
+	case "compete": // Each line of input is a number of rounds. In each round each of four threads computes for 0.2 ms and sleeps for 0.1 ms.
 		var n int
 		for {
 			if _, err := fmt.Scanln(&n); err != nil {
@@ -221,7 +221,7 @@ func stayInFirstThread() {
 	}
 }
 
-// answerCalls makes as many calls as each line of input says, and ends the process with the input.
+// answerCalls makes the number of calls that each line of input requests. It ends the process at the end of the input.
 func answerCalls() {
 	for n := 0; ; {
 		if _, err := fmt.Scanln(&n); err != nil {
@@ -422,10 +422,11 @@ func run(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// transferred is how many bytes transfer moves in each direction each time: by seven calls of 1, 2, 3, 4, 5, 6 and 7 bytes.
+// transferred is the number of bytes that transfer moves in each direction per run: by seven calls of 1, 2, 3, 4, 5, 6 and 7
+// bytes.
 const transferred = 28
 
-// transfer moves bytes by each call that moves some, and makes other calls that return a number.
+// transfer makes each call that moves bytes, and other calls that return a number.
 func transfer(times int) {
 	must := func(n int, err error) {
 		if err != nil {

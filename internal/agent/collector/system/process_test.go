@@ -121,8 +121,8 @@ func TestExecByAnotherThreadEndsNoProcess(t *testing.T) {
 	}
 }
 
-// A process belongs to the cgroup of its first thread. Another thread in a cgroup of its own takes neither its process there,
-// nor leaves a child, which is in that cgroup, to the workload of its parent.
+// A process belongs to the cgroup of its first thread. If another thread is in a cgroup of its own, the process does not move
+// there. A child of that thread is in that cgroup, and does not count for the workload of its parent.
 func TestAThreadInAnotherCgroupMovesNoProcess(t *testing.T) {
 	c := start(t, Options{})
 	unit := unique("threads") + ".service"

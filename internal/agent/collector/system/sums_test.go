@@ -21,8 +21,8 @@ func (k *kernelSide) direct(slot int) (sum row) {
 	return sum
 }
 
-// A reading costs as much as there are rows that have counted since the last one, on any number of CPUs with any number of
-// slots. So 256 CPUs that run some of 128 workloads are read in less than 10 ms, where reading all rows takes 80 ms.
+// The cost of a reading depends on the number of rows that have counted since the last reading, on any number of CPUs with any
+// number of slots. So 256 CPUs that run some of 128 workloads are read in less than 10 ms. Reading all rows takes 80 ms.
 func TestAReadingCostsWhatHasCounted(t *testing.T) {
 	const cpus, slots = 256, 260
 	k := madeOf(t, cpus, slots)
@@ -67,7 +67,7 @@ func TestAReadingCostsWhatHasCounted(t *testing.T) {
 	}
 }
 
-// Several readers of many rows find what one finds.
+// Several concurrent readers of many rows find the same sums as one reader.
 func TestSeveralReadersReadEachRowOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	const cpus, slots = 64, 70
@@ -90,7 +90,7 @@ func TestSeveralReadersReadEachRowOnce(t *testing.T) {
 	}
 }
 
-// A row that is read again and again costs memory for the blocks that it uses.
+// A row that is read repeatedly uses memory only for the blocks that it uses.
 func TestWhatWasReadIsRememberedInBlocks(t *testing.T) {
 	k := madeOf(t, 2, 8)
 	for range 3 {
