@@ -25,7 +25,7 @@ func follow(d *Detector) (reported *[]uint32, complete *bool) {
 	return &tgids, &all
 }
 
-// ask queries the processes that are due, or all, and returns how many of them were read.
+// ask queries the due processes, or all, and returns how many of them were read.
 func ask(d *Detector, now time.Time, all []uint32) (reads int) {
 	tgids, complete := d.Due()
 	if !complete {
@@ -40,7 +40,7 @@ func ask(d *Detector, now time.Time, all []uint32) (reads int) {
 	return reads
 }
 
-// The cost of processes that do nothing is that of a rare look at each, however often the detector is asked.
+// Idle processes cost one rare look each, however often the detector is queried.
 func TestProcessesThatDoNothingAreRarelyRead(t *testing.T) {
 	root := t.TempDir()
 	r := Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}
@@ -116,7 +116,7 @@ func TestDueNamesNewProcessesFirst(t *testing.T) {
 	if !complete || !slices.Equal(first, []uint32{7, 8}) || len(tgids) > burst {
 		t.Errorf("%d are due, %d first, complete: %v", len(tgids), first, complete)
 	}
-	// Nobody asks which are due while the enclave boundary is not traced.
+	// While the enclave boundary is not traced, no caller queries which processes are due.
 	for tgid := range uint32(2 * maxSeen) {
 		*reported = append(*reported, tgid)
 	}

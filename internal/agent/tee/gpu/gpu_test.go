@@ -20,7 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// TestRead makes the real ioctls, which the kernel hands to a stand-in for the driver.
+// TestRead makes the real ioctls. The kernel passes them to a stand-in for the driver.
 func TestRead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		driver standin
@@ -148,7 +148,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestABusyDriver holds an answer back. Meanwhile nobody waits, and it is not asked again.
+// TestABusyDriver delays an answer. No caller waits meanwhile, and the driver gets no second request.
 func TestABusyDriver(t *testing.T) {
 	answer, asked := make(chan State), make(chan bool, 8)
 	b, _ := backend(func() (State, error) {
@@ -176,7 +176,7 @@ func TestABusyDriver(t *testing.T) {
 	answer <- State{}
 }
 
-// A driver that does not answer keeps a thread, which then cannot drop its privileges.
+// A driver that does not answer blocks a thread, and the thread cannot drop its privileges.
 func TestTheDriverIsAskedWithoutPrivileges(t *testing.T) {
 	begin, asked := make(chan struct{}), make(chan struct{})
 	b := New(tee.Roots{}, begin, slog.New(slog.DiscardHandler))

@@ -16,7 +16,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 )
 
-// standin is NVIDIA's driver, as its headers describe it. It knows sizes and handles, and counts what is not freed.
+// standin implements NVIDIA's driver as its headers describe it. It checks sizes and handles, and counts objects that were not
+// freed.
 type standin struct {
 	capabilities []byte // its size is that of this version
 	ready        byte

@@ -122,7 +122,7 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
-// TestRequestsWithoutAnswer sends requests to more addresses than there is room for. They take no entry from a peer.
+// TestRequestsWithoutAnswer sends requests to more addresses than the map has entries. They replace no peer.
 func TestRequestsWithoutAnswer(t *testing.T) {
 	in := inject(t)
 	for cid := uint64(100); cid < 100+3*maxPeers; cid++ {
@@ -138,7 +138,7 @@ func TestRequestsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestManyPeers has more peers than there is room for, which then become quiet.
+// TestManyPeers has more peers than the map has entries. The peers then become quiet.
 func TestManyPeers(t *testing.T) {
 	in := inject(t)
 	for cid := uint64(100); cid < 100+2*maxPeers; cid++ {

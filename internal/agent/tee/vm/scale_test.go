@@ -50,7 +50,7 @@ func scrape(t testing.TB, m *machines, sys hostfs.Root, f *families) (series int
 	return series
 }
 
-// 64 virtual machines have 64 times the series of one, and no more.
+// 64 virtual machines have exactly 64 times the series of one.
 func TestSeriesOfManyMachines(t *testing.T) {
 	one, sys := many(t, 1)
 	each := scrape(t, one, sys, newFamilies())

@@ -46,7 +46,8 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 	}
 }
 
-// What a TEE needs is probed on every kernel, and says so where the kernel lacks it. The rest is probed where it exists.
+// Probes for features of a TEE are tried on every kernel, and their status reports a kernel that lacks them. Other probes are
+// tried only where their functions exist.
 func TestProbesOfKernels(t *testing.T) {
 	lacks := func(string) bool { return false }
 	for _, tt := range []struct {
@@ -224,7 +225,7 @@ func TestWhatIsNotMeasuredIsAbsent(t *testing.T) {
 	}
 }
 
-// Only a confidential machine lacks features: another one that was told to copy its data (swiotlb=force) is not judged.
+// Only a confidential machine can lack features. Another machine that was told to copy its data (swiotlb=force) is not judged.
 func TestFeaturesOfAnotherMachine(t *testing.T) {
 	b, _ := fake(machine(t, map[string]string{"proc/cpuinfo": "vendor_id: AuthenticAMD\ncpu family: 25\nmodel: 1\nflags: fpu\n"}))
 	for guest, want := range map[teelabel.Kind]bool{teelabel.TDX: true, teelabel.SEV: true, teelabel.None: false} {
@@ -265,7 +266,7 @@ func TestAQuietGroupKeepsItsCounts(t *testing.T) {
 	}
 }
 
-// A kernel that has the handler of another TEE only counts no exceptions, which is not zero.
+// A kernel that has only the handler of another TEE counts no exceptions. The counter is then absent, not zero.
 func TestExceptionsOfTheOtherTEE(t *testing.T) {
 	b, _ := fake(machine(t, nil))
 	for guest, want := range map[teelabel.Kind]bool{teelabel.TDX: true, teelabel.SEV: false, teelabel.None: true} {

@@ -124,7 +124,7 @@ func TestOffHasNoSamples(t *testing.T) {
 	}
 }
 
-// The cost of a crossing is published if it is configured, even if nothing is traced.
+// The cost of a crossing is published if it is configured, even if tracing is off.
 func TestCostOfACrossingIsPublished(t *testing.T) {
 	o := options(modeOff, 0)
 	o.CostLow, o.CostHigh = 3*time.Microsecond, 5*time.Microsecond

@@ -32,7 +32,7 @@ func aboveTheBudget(t *testing.T) (*Backend, *target) {
 	return b, p
 }
 
-// untilSampled lets the program work until a window has seen a series. It returns the OCALLs that were made meanwhile.
+// untilSampled lets the program work until a window has seen a series. It returns the OCALLs of that time.
 func untilSampled(t *testing.T, b *Backend, p *target, series string) (made float64) {
 	t.Helper()
 	before := scrape(t, b)[series]
@@ -74,8 +74,7 @@ func TestSampledOCALLsOfGramineAddUpToItsExits(t *testing.T) {
 	}
 }
 
-// The exits that Gramine counts are those of the OCALLs with an exit. No exit is given to an OCALL of Exitless, which
-// stands for the time between windows.
+// The exits that Gramine counts are divided among the OCALLs with an exit. OCALLs of Exitless have no exit and get none of them.
 func TestExitsAreNotDividedAmongOCALLsOfExitless(t *testing.T) {
 	b, p := aboveTheBudget(t)
 	p.do(t, "rpc 2 0 0")

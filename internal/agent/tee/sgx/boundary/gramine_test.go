@@ -60,8 +60,8 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 				t.Error(err)
 			}
 			look(t, b)
-			// Gramine adds up the threads that have ended and the one that ends the process. That killed three
-			// threads.
+			// Gramine adds up the counters of the threads that have ended and of the thread that ends the process. That thread
+			// killed three others.
 			for i, what := range []float64{3 * (1 + 50), 3 * 51, 3 * 2, 0, 0} {
 				printed[i] += what - lost[i]
 			}
@@ -123,7 +123,7 @@ func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 	})
 }
 
-// The hook at the end of threads is useful only if the memory still exists then.
+// The hook at the end of threads needs the memory to exist at that time.
 func TestHookAtTheEndOfThreads(t *testing.T) {
 	b := start(t, modeOn, 0)
 	t.Logf("%s by %s %s", b.gramine.Ends.Probe, b.gramine.Ends.Mechanism, b.gramine.Ends.Reason)
@@ -208,7 +208,8 @@ func TestThreadsThatShareAControlBlockAreCountedOnce(t *testing.T) {
 	grown(t, nil, scrape(t, b), want)
 }
 
-// The RPC threads of Exitless make OCALLs without an exit. Those are apart from OCALLs with one, and are not timed.
+// The RPC threads of Exitless make OCALLs without an exit. Those are counted separately from OCALLs with an exit, and are not
+// timed.
 func TestOCALLsOfExitlessAreApart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flags []string

@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
-// The kernel is asked once. Only if the lock of the mappings is taken the answer may come later.
+// The kernel is asked once. The answer comes later only if the lock of the mappings is taken.
 func TestABusyKernelIsAskedLater(t *testing.T) {
 	mapped := make([]uint64, 3)
 	for _, tt := range []struct {

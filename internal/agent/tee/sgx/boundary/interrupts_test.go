@@ -65,8 +65,8 @@ func TestEachAEXHasItsCause(t *testing.T) {
 	}
 }
 
-// Without breakpoints, what arrives in an enclave is counted, and only that. The timer of a processor is the bound of how
-// often it interrupts a thread that stays on it.
+// Without breakpoints, only interrupts and page faults that arrive in an enclave are counted. The number of timer interrupts of a
+// processor limits how many a thread that stays on it can get.
 func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
 	b, p := startInside(t, options(modeOn, 0))
 	const source = "interrupts"
@@ -107,8 +107,8 @@ func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
 	}
 }
 
-// hitsOfAnother gives the program's entry to a process that started at another time, as if that had ended and the program had
-// got its ID. Then nothing counts for it, until the entry is the program's again.
+// hitsOfAnother assigns the entry of the program to a process with another start time, as if that process had ended and the
+// program had got its ID. The program then counts nothing until the entry is its own again.
 func hitsOfAnother(t *testing.T, b *Backend, p *target) {
 	t.Helper()
 	const start = len(aex.Names) // the word behind the counts

@@ -11,7 +11,7 @@ import (
 
 const waits = 50 * time.Millisecond
 
-// scanning holds a lock as scans do that follow each other without a pause, until the returned function is called.
+// scanning holds a lock, like scans that follow each other without a pause, until the returned function is called.
 func scanning(mu *sync.Mutex) (stop func()) {
 	var over atomic.Bool
 	var wg sync.WaitGroup
@@ -27,7 +27,7 @@ func scanning(mu *sync.Mutex) (stop func()) {
 	return func() { over.Store(true); wg.Wait() }
 }
 
-// While one scan follows the other, a scrape repeats counts that are not old, and else waits for its turn.
+// While scans follow each other, a scrape repeats the last counts if they are not old. Otherwise it waits for its turn.
 func TestAScrapeRepeatsNoOldCounts(t *testing.T) {
 	for what, age := range map[string]time.Duration{"none": -1, "new": 0, "old": scrapeRepeat} {
 		var mu sync.Mutex

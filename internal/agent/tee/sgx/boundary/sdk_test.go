@@ -179,7 +179,7 @@ func TestTableThatTheFileDoesNotHaveIsNotBelieved(t *testing.T) {
 	}
 }
 
-// When an agent is killed its probes disappear, and the program is unaffected.
+// When an agent is killed, its probes disappear and the program continues.
 func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 	start(t, modeOn, 0) // skips without privileges
 	path := sdkApp(t, "sdk-kill")

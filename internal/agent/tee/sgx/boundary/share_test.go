@@ -11,8 +11,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
-// A user whose processes call many functions has half of the counters, and the calls of another user's new process are all counted. The
-// calls that have no counter are reported for the workload that made them.
+// A user whose processes call many functions gets half of the counters, and all calls of another user's new process are counted.
+// Calls without a counter are reported for the workload that made them.
 func TestAUserLeavesCountersOfCallsForOthers(t *testing.T) {
 	o := options(modeOn, 0)
 	o.Reads = reader.New(reader.Options{Proc: hostfs.At("/proc"), Cgroup: o.Cgroup, Log: o.Log})

@@ -106,7 +106,8 @@ func TestLastCallsOfAnotherProgramAreCounted(t *testing.T) {
 	}
 }
 
-// The kernel cannot always tell which inode is mapped. The file is not taken for another one then, which would be probed too.
+// The kernel cannot always determine which inode is mapped. The file is then not treated as a different one, because it would be
+// probed twice.
 func TestAFileIsProbedOnceWhenItsInodeIsNotKnown(t *testing.T) {
 	b := start(t, modeOn, 0)
 	path := sdkApp(t, "sdk-inode")

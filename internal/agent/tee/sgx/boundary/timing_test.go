@@ -84,8 +84,8 @@ func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
 	}
 }
 
-// Of calls in calls, eight of a thread are timed. The outer ones of more have no duration, and are counted. Six ECALLs are in each other
-// here, each in the third OCALL of the one around it. The last one makes two OCALLs. So at most twelve calls run.
+// Eight nested calls of a thread are timed. If more are nested, the outer ones have no duration, and are counted. Six ECALLs are
+// in each other here, each in the third OCALL of the one around it. The last one makes two OCALLs. So at most twelve calls run.
 func TestCallsThatAreTooDeepAreCounted(t *testing.T) {
 	const name, n, deep = "sdk-deep", 10, 6
 	b := startWith(t, watching(t, modeOn, 0, name))

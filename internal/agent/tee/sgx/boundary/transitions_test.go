@@ -151,7 +151,7 @@ func TestTimesOfPairs(t *testing.T) {
 	}
 }
 
-// Without a rule no thread is counted and no pair.
+// Without a rule neither threads nor pairs are counted.
 func TestOnlyWatchedProcessesHavePairs(t *testing.T) {
 	b := startWith(t, watching(t, modeOn, 0, "sdk-pair-seen"))
 	path := sdkApp(t, "sdk-pair-other")
@@ -223,7 +223,7 @@ func TestPairsAndThreadsAreForgotten(t *testing.T) {
 	}
 }
 
-// A program that makes more threads than there is place for has counts of those that run.
+// If a program makes more threads than there are places, the running threads have counts.
 func TestManyThreadsThatHaveEndedAreForgotten(t *testing.T) {
 	b := startWith(t, watching(t, modeOn, 0, "sdk-many"))
 	app := ready(t, b, sdkApp(t, "sdk-many"))
@@ -260,7 +260,8 @@ func followed(t *testing.T, b *Backend, p *target) (n int) {
 	return n
 }
 
-// A user whose program makes threads without end has half of the places for them, and another user's are counted, timed and followed.
+// A user whose program makes threads without end gets half of the places for threads. The threads of another user are counted,
+// timed and followed.
 func TestAUserLeavesPlacesForOthers(t *testing.T) {
 	o := watching(t, modeOn, 0, "sdk-(greedy|modest)")
 	o.Reads = reader.New(reader.Options{Proc: hostfs.At("/proc"), Cgroup: o.Cgroup, Log: o.Log})

@@ -54,7 +54,7 @@ func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 	}
 }
 
-// An enclave that joins while its group is being withdrawn keeps the group.
+// An enclave that joins a group while the group is being withdrawn keeps it.
 func TestAGroupThatIsJoinedWhileItIsWithdrawnIsKept(t *testing.T) {
 	k, now := newFake(2), time.Unix(1000, 0)
 	k.group(1, "worker", "", 0, counts{})

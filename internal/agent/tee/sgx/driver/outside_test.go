@@ -47,7 +47,7 @@ func (m module) unload(t *testing.T) {
 	}
 }
 
-// fire calls each function of the module a known number of times, n times.
+// fire calls each function of the module n times its known number.
 func (m module) fire(t *testing.T, n int) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join("/sys/module", m.name, "parameters/fire"), fmt.Append(nil, n), 0); err != nil {
@@ -55,7 +55,7 @@ func (m module) fire(t *testing.T, n int) {
 	}
 }
 
-// fired are the samples of a module of which all functions were called n times their number, and free pages left.
+// fired returns the samples of a module after fire with n, and with this number of free pages.
 func (m module) fired(n, free int) map[string]int {
 	want := map[string]int{
 		"sgx_enclaves_created_total": 2 * n, "sgx_enclaves_initialized_total": 3 * n,
@@ -74,7 +74,7 @@ func (m module) fired(n, free int) map[string]int {
 	return want
 }
 
-// exactly requires these samples, and no other one about the driver.
+// exactly requires these samples, and no other sample about the driver.
 func exactly(t *testing.T, b *Backend, want map[string]int) {
 	t.Helper()
 	found := 0
@@ -195,8 +195,8 @@ func TestTheInTreeDriverIsNotWatchedBesideAModule(t *testing.T) {
 	}
 }
 
-// Free pages and all pages are those of the variables, whose bytes are read from the kernel. Here two tables of the kernel
-// stand for them, which files have too.
+// The numbers of free and of all pages come from variables whose bytes are read from the kernel. Here two tables of the kernel,
+// which the files also contain, replace these variables.
 func TestVariablesOfAModuleAreRead(t *testing.T) {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)
@@ -265,7 +265,7 @@ func TestPagesOfAModule(t *testing.T) {
 	exactly(t, b, map[string]int{"sgx_epc_pages_allocated_total": 50, "sgx_epc_pages_freed_total": 8, `sgx_source_info{source="kprobe"}`: 1})
 }
 
-// On this machine no way works, and each probe says why.
+// No way works on this machine, and each probe reports why.
 func TestTryingAModule(t *testing.T) {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)

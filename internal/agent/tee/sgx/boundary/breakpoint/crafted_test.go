@@ -21,7 +21,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
-// crafted is an ELF file with one ENCLU, that many segments of the same code at different addresses, and that many symbols.
+// crafted is an ELF file with one ENCLU, the given number of segments of the same code at different addresses, and the given
+// number of symbols.
 func crafted(t *testing.T, segments, symbols int) []byte {
 	t.Helper()
 	const code, size, table = 8192, 4096, 16384
@@ -78,7 +79,7 @@ func mapped(t *testing.T, s *Search, name string, content []byte) hostfs.Mapping
 	return maps[i]
 }
 
-// A debug register for each copy would count an entry as often as there are copies.
+// With a debug register for each copy, an entry would be counted once per copy.
 func TestAnENCLUInOverlappingSegmentsIsFoundOnce(t *testing.T) {
 	s, pid, _ := searching(t)
 	m := mapped(t, s, "overlapping", crafted(t, 5, 0))
@@ -156,7 +157,7 @@ func TestASlowFileIsNotReadAgainAndAgain(t *testing.T) {
 	}
 }
 
-// What was found in a file that changes meanwhile may be of neither content.
+// If a file changes during the search, the results may match neither content.
 func TestAFileThatChangesWhileItIsReadIsNotUsed(t *testing.T) {
 	s, pid, now := searching(t)
 	m := mapped(t, s, "changing", crafted(t, 1, 0))

@@ -42,7 +42,7 @@ func TestAFileIsSearchedOnce(t *testing.T) {
 	}
 }
 
-// What a scan may read is limited. Files that were searched count no more, so that the search of a process comes to an end.
+// The amount that a scan may read is limited. Files that were already searched do not count, so the search of a process ends.
 func TestASearchIsPostponed(t *testing.T) {
 	s, pid, _ := searching(t)
 	s.left = 1

@@ -54,7 +54,8 @@ func TestOnlyInstructionsAreFound(t *testing.T) {
 	if found, err := p.ENCLUs(1 << 20); err != nil || !slices.Equal(found.Offsets, want) || found.Uncertain != 0 {
 		t.Errorf("%+v, %v; want %d", found, err, want)
 	}
-	// Without symbols data cannot always be told from code. Nothing that is found may be in the middle of an instruction.
+	// Without symbols, data cannot always be distinguished from code. No instruction that is found may begin in the middle of
+	// another instruction.
 	stripped := boundarytest.Build(t, filepath.Join(dir, "stripped"), boundarytest.Source("doorway.c"), "-DOWN", "-lpthread", "-s")
 	p, _ = open(t, stripped)
 	found, err := p.ENCLUs(1 << 20)
@@ -144,8 +145,8 @@ func TestVoteIsThatOfObjdump(t *testing.T) {
 	}
 }
 
-// agreement returns the fraction of instructions that a decision finds, and the fraction of offsets within instructions
-// that it takes for instructions.
+// agreement returns two fractions for a decision: the instructions that it finds, and the offsets within instructions that it
+// wrongly accepts as instructions.
 func agreement(t *testing.T, p *Program, starts []uint64, decide func([]byte) verdict) (found, wrong float64) {
 	t.Helper()
 	var of, taken [2]float64 // starts of instructions, and offsets within them

@@ -9,8 +9,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
-// A user and a control group each have a number of their own: containers of one user share one number, and users of one container
-// another one. Numbers are free again when no process has them.
+// A user and a control group have separate numbers. Containers of one user share one number, and users of one container share
+// another. A number is free again when no process has it.
 func TestOwnersHaveNumbersOfTheirUserAndGroup(t *testing.T) {
 	all := &tenants{numbers: map[string]uint32{}, processes: map[uint32]owner{}}
 	join := func(tgid, user uint32, group string) owner {

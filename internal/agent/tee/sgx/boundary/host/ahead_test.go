@@ -68,7 +68,7 @@ type closes struct{ done bool }
 
 func (c *closes) Close() error { c.done = true; return nil }
 
-// A read that does not end delays no other process, and those of its own process follow it.
+// A read that does not end delays no other process. Later reads of the same process wait for it.
 func TestASlowReadDelaysNoOther(t *testing.T) {
 	h, _ := ahead()
 	release, began := make(chan struct{}), make(chan struct{})
@@ -122,7 +122,7 @@ func TestSlowReadsOfATenantLeaveWorkers(t *testing.T) {
 	}
 }
 
-// A read that is asked for again while it runs begins again, since its result may be from before.
+// If a read is requested again while it runs, it is repeated, since its result may be outdated.
 func TestAReadThatIsAskedForAgainBeginsAfterThat(t *testing.T) {
 	h, _ := ahead()
 	var now atomic.Int64
@@ -151,7 +151,8 @@ func TestAReadThatIsAskedForAgainBeginsAfterThat(t *testing.T) {
 	}
 }
 
-// A tenant whose reads fill its places leaves some for others. Of each read the tenant is asked once, however long it waits.
+// A tenant whose reads fill its places leaves places for other tenants. Each read of the tenant is requested once, however long
+// it waits.
 func TestReadsOfATenantLeavePlaces(t *testing.T) {
 	h, _ := ahead()
 	var asked atomic.Int64

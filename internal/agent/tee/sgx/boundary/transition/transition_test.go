@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// one returns the advice for a pair, among the others that its share is of.
+// one returns one pair of the list of p. The share of the pair depends on the other pairs of p.
 func one(t *testing.T, p Pairs, kind Kind, from, to string) Pair {
 	t.Helper()
 	list, _ := p.List()
