@@ -124,8 +124,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A user can start more programs than are described, or processes of one. A program that is named is found nevertheless.
-// The version of Gramine is that of the package beside its loader, as the process sees it and may read it.
+// A user can start more programs than the agent describes, and more processes of one program. A program that is named is still
+// found. The version of Gramine is the version of the package beside its loader, as the process sees the package and may read it.
 func TestVersionOfTheRunningGramine(t *testing.T) {
 	const folder = "container/usr/lib/python3.11/site-packages/graminelibos/__init__.py"
 	for content, want := range map[string]string{

@@ -13,8 +13,9 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 )
 
-// What this process has open is counted from the kernel's own files: a socket that listens under a name of Gramine and one
-// that it has accepted, but not the one that connected, which has no name, nor one of another name.
+// The open files of this process are counted from the files of the kernel. A socket that listens under a name of Gramine counts,
+// and so does a socket that it has accepted. The socket that connected has no name and does not count. A socket with another name
+// does not count either.
 func TestOpenSocketsAndFiles(t *testing.T) {
 	finder := New(Machine{Roots: tee.Roots{Proc: "/proc", Sys: "/sys", Dev: "/dev"}, Cgroup: "/sys/fs/cgroup"}, nil)
 	pid := os.Getpid()

@@ -22,7 +22,7 @@ func server(f fake) *Server {
 	})
 }
 
-// post returns the answer to a question.
+// post sends a request and returns the answer.
 func post(t *testing.T, s *Server, question string) (int, string) {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(question))
@@ -79,8 +79,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// After an answer the next one waits twenty times as long as that took. One that would wait too long is refused at once, and takes the
-// turn from nobody.
+// After an answer the next request waits twenty times as long as the answer took. A request that would wait too long is refused
+// at once and takes no turn.
 func TestServePauses(t *testing.T) {
 	s := server(newFake(t))
 	began := time.Now()

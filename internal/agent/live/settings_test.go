@@ -57,7 +57,7 @@ func TestSettingsInManifests(t *testing.T) {
 	}
 }
 
-// Programs that start again and again with other manifests must not take the agent's time.
+// Programs that start repeatedly with different manifests must not use much time of the agent.
 func TestManifestsAreParsedSlowly(t *testing.T) {
 	f := newFake(t)
 	now := time.Now()

@@ -128,7 +128,7 @@ func TestTimesAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-// What is subtracted is the cost of each probe within a time, exactly.
+// The cost of each probe within a time is subtracted exactly.
 func TestCostOfProbesIsSubtracted(t *testing.T) {
 	const n = 200
 	c := Cost{Inside: 10, Whole: 30} // less than any call takes
@@ -150,7 +150,8 @@ func TestMeasuredCost(t *testing.T) {
 	}
 }
 
-// A function that calls itself has the time of its outermost calls, so that it cannot have more than the function around it.
+// The time of a recursive function is that of its outermost calls, so it cannot be longer than the time of the function around
+// it.
 func TestRecursion(t *testing.T) {
 	all, _ := timed(t, program(t), Costs{}, "recursive", 10, "around_recursive", "recursive")
 	outer, f := all.Functions[0], all.Functions[1]
@@ -159,7 +160,7 @@ func TestRecursion(t *testing.T) {
 	}
 }
 
-// Of calls that are too deep, the number is known.
+// Calls that are too deep are not timed, but counted.
 func TestDeepCalls(t *testing.T) {
 	all, _ := timed(t, program(t), Costs{}, "deep", 10, "around_recursive", "recursive")
 	const deepest = maxDepth - 1 // besides the root
@@ -168,7 +169,7 @@ func TestDeepCalls(t *testing.T) {
 	}
 }
 
-// A call that is left by longjmp is in no figure, and those around it are right.
+// A call that longjmp leaves is in no figure. The figures of the calls around it are right.
 func TestLongjmp(t *testing.T) {
 	all, _ := timed(t, program(t), Costs{}, "jumps", 10, "around_jumps", "jumps", "empty")
 	if n := all.Functions; n[0].Calls != 10 || n[1].Calls != 0 || n[2].Calls != 10 || n[2].Caller != "around_jumps" || all.Lost != (Lost{Unwound: 10}) {
@@ -204,7 +205,7 @@ func TestTailCallAtFixedAddresses(t *testing.T) {
 	}
 }
 
-// A call that is left has the time up to the last event of its thread, so that own times add up and no share is above 1.
+// A call that does not return has the time up to the last event of its thread. So own times add up, and no share is above 1.
 func TestCallsThatDoNotReturn(t *testing.T) {
 	name := program(t)
 	for _, c := range []struct {
@@ -234,7 +235,7 @@ func TestCallsThatDoNotReturn(t *testing.T) {
 	}
 }
 
-// A call of a thread whose place another one has taken is counted as lost.
+// A call is counted as lost if another thread has taken the place of its thread.
 func TestCallsOfMoreThreadsThanPlacesAreKnown(t *testing.T) {
 	const n = 3 * threads
 	all, _ := timed(t, program(t), Costs{}, "crowd", n, "crowd")

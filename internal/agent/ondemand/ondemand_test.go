@@ -87,7 +87,7 @@ func listed(t *testing.T, c *Control) (l listAnswer) {
 	return l
 }
 
-// A client that switches something on and off again in a loop is refused after a while, and others may end changes meanwhile.
+// A client that switches something on and off in a loop is refused after a while. Other clients may still end changes.
 func TestChangesBeginSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to := started(t, nil)
@@ -160,7 +160,7 @@ func TestEachChangeEndsAtItsTime(t *testing.T) {
 	})
 }
 
-// A name that nobody has proven is shown as that. A name in a header counts for nothing.
+// A name without proof is shown as not proven. A name in a header is ignored.
 func TestWhoIsNotProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := started(t, nil)

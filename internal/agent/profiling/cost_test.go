@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// TestCost writes what sampling costs. It judges nothing, because times of a shared machine differ.
+// TestCost logs the cost of sampling. It checks nothing, because times on a shared machine differ.
 func TestCost(t *testing.T) {
 	if os.Getenv("PROFILING_COST") == "" {
 		t.Skip("make bench-profiling measures the cost")
@@ -109,5 +109,5 @@ func spin(depth int) (n float64) {
 	return n / float64(now.Nano()-began.Nano()+int64(x&1))
 }
 
-// speed is how much a thread does in a unit of its CPU time, which includes interrupts.
+// speed is the work of a thread per unit of its CPU time. The CPU time includes interrupts.
 func speed(depth int) float64 { return spin(depth) }

@@ -55,9 +55,9 @@ func TestEstimatesAreUnbiasedAndKnowTheirError(t *testing.T) {
 	}
 }
 
-// A program that counting slows down, one that keeps windows from opening while it runs, one whose calls have nothing to do
-// with its CPU time: the estimate is right on average, and its interval contains the true value. A program that alternates
-// between calls as fast as it can and computing is counted low by 13 % (31 % without event rates), because a window of a
+// The programs of this test are slowed down by counting, or keep windows from opening while they run, or make calls that are
+// unrelated to their CPU time. The estimate is right on average, and its interval contains the true value. A program that
+// alternates between calls at full speed and computing is counted low by 13 % (31 % without event rates), because a window of a
 // fixed time sees less of the work that it slows down.
 func TestEstimatesAreRightForProgramsThatTheProcessorLimits(t *testing.T) {
 	const runs, cycles = 100, 30

@@ -130,15 +130,15 @@ func TestTheMeterTellsRates(t *testing.T) {
 	if want := (Demand{Calls: 10, Faults: 2, Cache: 1, Switches: 3, Others: 0.5, Agent: 0.25}); !ok || d != want {
 		t.Errorf("%+v, want %+v", d, want)
 	}
-	// Frequent events are not counted now, and a group that left took its counts along.
+	// Frequent events are not counted now. The counts of a group that ended are gone.
 	next, _ := m.Read(now.Add(time.Second), Totals{Switches: 11}, d, false)
 	if want := (Demand{Calls: 10, Faults: 2, Cache: 1, Agent: -1}); next != want {
 		t.Errorf("%+v, want %+v", next, want)
 	}
 }
 
-// Every program counts towards the budget, also those on rare events: a machine that does nothing but start processes
-// leaves the frequent events what remains, and at least a tenth.
+// Every program counts towards the budget, also the programs on rare events. On a machine that only starts processes, the
+// frequent events get the rest of the budget, and at least a tenth.
 func TestRareEventsCountTowardsTheBudget(t *testing.T) {
 	g := Governor{Budget: 0.01, CPUs: 2, Demand: Demand{Calls: 100_000, Switches: 1000}}
 	quiet, headroom := g.Spent(1), g.headroom()

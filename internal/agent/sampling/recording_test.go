@@ -30,7 +30,7 @@ type recording struct {
 	Half   bool // estimates are rounded to the nearest
 }
 
-// step is an entry of a recording: what happened, then what came of it.
+// step is an entry of a recording: an input, and then the outputs.
 type step struct {
 	Op     string // of the collector: step, warmup, begin, end; join and leave are of a group
 	Pass   time.Duration
@@ -239,7 +239,7 @@ func open(t *testing.T, name string) *json.Decoder {
 	return json.NewDecoder(file)
 }
 
-// write writes a recording if that is requested.
+// write writes a recording if -update is set.
 func write(t *testing.T, name string, entries []any) {
 	t.Helper()
 	if !*update {

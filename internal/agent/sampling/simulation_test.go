@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// arrivals say how many calls happen from one moment to another, in seconds since the start.
+// arrivals returns how many calls happen between two times, in seconds since the start.
 type arrivals func(from, to float64) float64
 
 func steady(rate float64) arrivals {
 	return func(from, to float64) float64 { return rate * (to - from) }
 }
 
-// bursts has all its calls in a part of each period: of a second, it has the period of a cycle.
+// bursts makes all its calls in a part of each period. With a period of a second, it has the period of a cycle.
 func bursts(rate, period, part float64) arrivals {
 	until := func(t float64) float64 {
 		whole := math.Floor(t / period)
@@ -53,8 +53,8 @@ type worker struct {
 	counting float64 // what counting a call adds, in nanoseconds; 0 is countTakes
 }
 
-// task is a way to spend time: for at most so long, with calls as fast as the processor allows, or at a rate, or none,
-// and with computing in the rest of the time, or none.
+// task is a way to spend time. It lasts at most a fixed time. It makes calls at full speed, or at a rate, or none. In the rest of
+// its time it computes or sleeps.
 type task struct {
 	most    time.Duration
 	fast    bool
@@ -63,7 +63,7 @@ type task struct {
 	work    float64 // CPU time beside each call, in nanoseconds, of a rate
 }
 
-// What a call takes, and what counting it adds, in nanoseconds.
+// The time of a call, and the time that counting it adds, in nanoseconds.
 const (
 	callTakes  = 170.0
 	countTakes = 110.0
@@ -212,7 +212,7 @@ func (s *simulation) endCycle() {
 	s.variance[0].EndCycle(c, s.rate)
 }
 
-// step lets time pass until the next step, and takes it.
+// step advances the clock to the next step and performs it.
 func (s *simulation) step() (ended bool, err error) {
 	s.pass(max(0, s.cycle.Next().Sub(s.now)))
 	if ended, err = s.cycle.Step(); ended {
@@ -221,7 +221,7 @@ func (s *simulation) step() (ended bool, err error) {
 	return ended, err
 }
 
-// run lets time pass until so many cycles have ended.
+// run advances the clock until this many cycles have ended.
 func (s *simulation) run(t *testing.T, cycles int) {
 	t.Helper()
 	for cycles > 0 {
@@ -246,7 +246,7 @@ func (s *simulation) end(t *testing.T) {
 	s.group.End(s.counted)
 }
 
-// until lets time pass until a moment, with all steps before it.
+// until advances the clock to a time and performs all steps before it.
 func (s *simulation) until(end time.Time) {
 	for !s.cycle.Next().After(end) {
 		_, _ = s.step()

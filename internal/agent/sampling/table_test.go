@@ -137,10 +137,11 @@ const (
 	minutesOfTable = 10
 )
 
-// costsDiffer is the relative standard deviation of what counting a call costs a program, from what was measured in a loop.
+// costsDiffer is the relative standard deviation between the cost of counting a call in a program and the cost that was measured
+// in a loop.
 const costsDiffer = 0.15
 
-// outcome is what came of the intervals of a kind of workload.
+// outcome is the result of the intervals of a kind of workload.
 type outcome struct {
 	minutes, held int
 	got, want     float64

@@ -56,7 +56,7 @@ func TestTemplatesLoad(t *testing.T) {
 	}
 }
 
-// The program calls work once, which has a USDT probe at two sites and one that its semaphore switches on.
+// The program calls the function work once. It has a USDT probe at two sites, and another probe that its semaphore switches on.
 func TestCountsOfAProgram(t *testing.T) {
 	if err := privilege.Check("teescope"); err != nil {
 		t.Skip(err)

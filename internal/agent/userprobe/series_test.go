@@ -11,7 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// What a workload keeps of ended groups has a bound, and no event is lost by it.
+// The memory of a workload for ended groups is bounded, and no event is lost.
 func TestKeptSeriesAreBounded(t *testing.T) {
 	var ended counts
 	for group := range 10 {
@@ -33,7 +33,7 @@ func TestKeptSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// Keys that are different numbers may be the same text, as "other" is. Their series are one.
+// Different numeric keys may have the same text, for example "other". They share one series.
 func TestSeriesWithTheSameLabelsAreOne(t *testing.T) {
 	a := &active{Probe: &probefile.Probe{Keys: []probefile.Key{{Label: "command"}}}, keys: []fetch{{Origin: fromComm}}}
 	other := seriesKey{}
@@ -80,7 +80,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A probe must go after three checks above half of the budget, and not after a burst.
+// A probe is removed after three checks above half of the budget, and not after a burst.
 func TestSpending(t *testing.T) {
 	const tooMuch, enough = 11 * time.Millisecond, 9 * time.Millisecond // of 2 s of CPU time; half a percent is 10 ms
 	now := time.Unix(1000, 0)
@@ -100,7 +100,7 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// What a probe has taken never decreases, also when its program becomes faster.
+// The spent time of a probe never decreases, also when its program becomes faster.
 func TestSpentNeverDecreases(t *testing.T) {
 	a := &active{Probe: &probefile.Probe{Mechanism: probefile.Tracepoint}}
 	a.spend(tally{Events: 100})

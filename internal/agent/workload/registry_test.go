@@ -105,7 +105,8 @@ func TestOneUserCannotTakeAllNames(t *testing.T) {
 	}
 }
 
-// A workload counts from the time at which its first group had counted nothing, and a new one of its name from its own.
+// A workload counts from the time at which its first group had counted nothing. A new workload of the same name has its own
+// start.
 func TestBegan(t *testing.T) {
 	r := NewRegistry[int](1)
 	began, now := time.Unix(90, 0), time.Unix(100, 0)

@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A server gets each profile once and in order, also after the agent has started again, and finds the newest ones if it was away.
+// A server gets each profile once and in order, also after a restart of the agent. A server that was away for a while finds the
+// newest profiles.
 func TestEachProfileIsFetchedOnce(t *testing.T) {
 	p := New(Options{Log: slog.New(slog.DiscardHandler)})
 	next := func(after string) (body, name string, status int) {
@@ -43,7 +44,7 @@ func TestEachProfileIsFetchedOnce(t *testing.T) {
 	}
 }
 
-// An agent that was not told to take samples says so, takes none, and has no metrics of them.
+// An agent that was not told to take samples reports this, takes no samples, and has no metrics of samples.
 func TestAnAgentTakesNoSamplesUnlessItIsTold(t *testing.T) {
 	p := New(Options{Log: slog.New(slog.DiscardHandler)})
 	if err := p.Init(t.Context()); err != nil {

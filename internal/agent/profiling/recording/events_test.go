@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// events records the program events.c while it does what a line says.
+// events records the program events.c while it executes one line of input.
 func events(t *testing.T, name string, o profiling.Options, line string) taken {
 	t.Helper()
 	program := compileOf(t, "events.c", name, "-pthread")
@@ -61,8 +61,8 @@ func TestSystemCallsLeadToTheirFunctions(t *testing.T) {
 	}
 }
 
-// TestCallsOfAnEndedProcessAreNoOnes: a call that never returns is not taken for one of the next process with the same ID, whose
-// first event is the return of the call that made it.
+// TestCallsOfAnEndedProcessAreNoOnes: a call that never returns is not attributed to the next process with the same ID. The first
+// event of that process is the return of the call that created it.
 func TestCallsOfAnEndedProcessAreNoOnes(t *testing.T) {
 	const rounds = 20
 	got := events(t, "e2eexits", profiling.Options{Event: profiling.SystemCalls}, fmt.Sprint("exits ", rounds))

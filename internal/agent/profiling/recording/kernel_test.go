@@ -30,7 +30,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// taken is what a recording of a program says.
+// taken is the content of a recording of a program.
 type taken struct {
 	profile *profile.Profile
 	figures Figures
@@ -147,7 +147,7 @@ func compileOf(t *testing.T, source, name string, flags ...string) string {
 	return out
 }
 
-// sharing is the program shares.c that runs.
+// sharing is a running instance of the program shares.c.
 type sharing struct {
 	cmd   *exec.Cmd
 	ends  func()
@@ -271,7 +271,7 @@ func TestSharesAreThoseThatTheProgramMeasures(t *testing.T) {
 	}
 }
 
-// buildID asks readelf.
+// buildID reads the build ID of a program with readelf.
 func buildID(t *testing.T, program string) string {
 	t.Helper()
 	out, err := exec.Command("readelf", "-n", program).Output()
@@ -352,10 +352,10 @@ func TestKernelStacks(t *testing.T) {
 	t.Log(reads, got.figures.notes())
 }
 
-// TestSharesAreThoseOfPerf has perf sample the same process at the same time.
+// TestSharesAreThoseOfPerf samples the same process with perf at the same time.
 //
-// False alarms: below 1e-7. The samples of both are independent, because their timers are. For each of 3 functions the
-// intervals of both hold in all but 1e-8 of runs each, so they overlap.
+// False alarms: below 1e-7. The samples of both are independent, because their timers are. For each of 3 functions the intervals
+// of both hold in all but 1e-8 of runs each, so they overlap.
 func TestSharesAreThoseOfPerf(t *testing.T) {
 	tool, err := exec.LookPath("perf")
 	if err != nil {

@@ -48,7 +48,7 @@ func TestProcessesAreUnwantedOnlyAfterALook(t *testing.T) {
 	}
 }
 
-// TestARecordingIsBounded adds stacks of which each is of other addresses.
+// TestARecordingIsBounded adds stacks that each have different addresses.
 func TestARecordingIsBounded(t *testing.T) {
 	proc, sys := hostfs.At("/proc"), hostfs.At("/sys")
 	reads := reader.New(reader.Options{Proc: proc, Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler)})

@@ -104,7 +104,8 @@ func TestGeneratedCodeHasTheNamesOfThePerfMap(t *testing.T) {
 	}
 }
 
-// Reads do not answer until they are ready, as those of a process that hangs for a moment. That is not remembered for ever.
+// Reads do not answer until they are ready, like those of a process that hangs for a moment. The failure is not remembered for
+// ever.
 func TestAProcessThatDidNotAnswerIsLookedAtAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jit")
 	gcc(t, "-o", path, "testdata/jit.c")

@@ -170,7 +170,6 @@ func TestStubsAndSignalsAreKnown(t *testing.T) {
 	t.Log(kinds)
 }
 
-// FuzzRows reads any bytes as a section: rows ascend, each address has one, and there are not too many.
 // TestStepsAreBounded: small functions that all begin with the longest instructions in common would take ten steps a byte.
 func TestStepsAreBounded(t *testing.T) {
 	entry := func(content []byte) []byte {
@@ -188,6 +187,7 @@ func TestStepsAreBounded(t *testing.T) {
 	}
 }
 
+// FuzzRows reads arbitrary bytes as a section: rows ascend, each address has one, and there are not too many.
 func FuzzRows(f *testing.F) {
 	data, vaddr := section(f, "/bin/dash")
 	f.Add(data[:min(len(data), 4096)], vaddr)

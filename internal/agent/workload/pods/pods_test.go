@@ -61,7 +61,7 @@ func TestNamesOfPods(t *testing.T) {
 			t.Errorf("%s: %s, want %s", asked, got, want)
 		}
 	}
-	// A pod that lives for two seconds, and is requested after its end.
+	// A pod lives for two seconds and is requested after its end.
 	const short = "33333333-4e5f-6071-8293-a4b5c6d7e8f9"
 	makeLogs(t, root, "default_short_"+short)
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !n.knows(short); {
