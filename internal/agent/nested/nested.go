@@ -61,7 +61,7 @@ type Timer struct {
 
 // Open attaches the probes. It needs CAP_BPF and CAP_PERFMON. The caller must have checked with [Find] that the returns of the
 // functions may have probes.
-func Open(o Options) (t *Timer, err error) {
+func Open(o Options) (_ *Timer, err error) {
 	if len(o.Functions) == 0 || len(o.Functions) > maxFunctions {
 		return nil, fmt.Errorf("timing %d functions: use 1 to %d", len(o.Functions), maxFunctions)
 	}
@@ -69,7 +69,7 @@ func Open(o Options) (t *Timer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &Timer{object: obj, probed: o.Functions}
+	t := &Timer{object: obj, probed: o.Functions}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("timing functions: %w", err), t.Close())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
 // program compiles the program that knows its calls.
@@ -87,6 +88,17 @@ func costs(t *testing.T) Costs {
 		}
 	}
 	return c
+}
+
+// A process that may not create maps gets an error.
+func TestOpenWithoutPrivileges(t *testing.T) {
+	if privilege.Check("teescope") == nil {
+		t.Skip("this process has the privileges")
+	}
+	file, functions := found(t, program(t), "empty")
+	if timer, err := Open(Options{File: file, Functions: functions}); timer != nil || err == nil {
+		t.Errorf("%v, %v", timer, err)
+	}
 }
 
 // Calls of four threads: numbers are exact, and times are between what the function and its caller have measured.
