@@ -117,8 +117,8 @@ func (s *sampler) entered(now time.Time, cost uint64) {
 	s.open, s.opened, s.began, s.cost, s.lastStep = true, now, cost, cost, now
 }
 
-// weight returns the number of calls that a hit represents when counting ends now. It uses the planned length of the window, even
-// if the actual one differs.
+// weight returns the number of calls that a hit represents when counting ends now. If the actual length of the window differs from
+// the planned length, the hits are scaled to the planned length.
 func (s *sampler) weight(now time.Time) float64 {
 	if s.exact {
 		return 1
