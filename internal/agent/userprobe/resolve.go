@@ -110,7 +110,7 @@ func tracepointFormat(sys hostfs.Root, t probefile.Target) (string, error) {
 	case failed != nil:
 		return "", failed
 	case !mounted:
-		return "", errors.New("tracefs, which describes tracepoints, is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
+		return "", errors.New("tracefs is not mounted (it describes tracepoints): mount -t tracefs tracefs /sys/kernel/tracing")
 	}
 	return "", fmt.Errorf("this kernel has no tracepoint %s: its tracepoints are listed in /sys/kernel/tracing/events", t)
 }
