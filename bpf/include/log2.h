@@ -24,8 +24,8 @@ static __always_inline u32 log2_of(u64 n, u32 half)
 	return log;
 }
 
-/* Returns the bucket of a duration, of at most 31: those below 2^shift nanoseconds are the first, and each bound is double the
- * one before. The last bucket has all longer ones. */
+/* Returns the bucket of a duration. There are at most 31 buckets. The first one has durations below 2^shift nanoseconds, and each
+ * bound is double the one before. The last bucket has all longer durations. */
 static __always_inline u32 bucket_of(u64 ns, u32 shift, u32 buckets)
 {
 	u64 scaled = ns >> (shift - 1);

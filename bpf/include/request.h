@@ -10,7 +10,7 @@ enum {
 	REQ_OP_MASK = 0xff,
 	REQ_OP_WRITE = 1, /* every operation that writes is odd */
 	REQ_OP_DISCARD = 3,
-	REQ_OP_SCSI_IN = 32, /* from here on, commands of drivers; to 5.14 two less of them */
+	REQ_OP_SCSI_IN = 32, /* commands of drivers begin here, or at 34, as in 6.1 */
 };
 
 /* request.rq_flags of kernels without the enum below */

@@ -303,7 +303,7 @@ static __always_inline int leave(struct pt_regs___stack *ctx)
 	if (stopped())
 		return 0;
 	t = this_thread(false);
-	if (!t) { /* the map of threads is full, or the thread is that of a child by fork */
+	if (!t) { /* the map has evicted the thread, or the thread is that of a child by fork */
 		if (!function && is_timed((void *)bpf_get_current_task()))
 			LOST(unpaired);
 		return 0;

@@ -124,7 +124,7 @@ static __always_inline int take_call(void *ctx, struct begun *begun, u64 nanosec
 	return 0;
 }
 
-/* The user stack is the one of the beginning. Only execve replaces it. */
+/* The user stack is the same at the end of a call as at its beginning, except for execve. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
 {

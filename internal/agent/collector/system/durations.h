@@ -12,8 +12,8 @@
 #include "log2.h"
 #include "slots.h"
 
-/* By place of a watched process and number of the call. All CPUs add to one record, atomically: one for each CPU would
- * take 3.7 MB. User space sets the size before loading. */
+/* By place of a watched process and number of the call. All CPUs add to one record, atomically: separate records
+ * would take 3.7 MB for each CPU. User space sets the size before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

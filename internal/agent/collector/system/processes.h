@@ -5,7 +5,7 @@
 
 #include "slots.h"
 
-/* Marks a process as ended, and reports whether it was not before. Several threads may call it at the same time. */
+/* Marks a process as ended. Returns false if it was already marked. Several threads may call it at the same time. */
 static __noinline bool end_process(u32 tgid)
 {
 	u32 page = tgid / PIDS_PER_PAGE, at = tgid % PIDS_PER_PAGE, shift = 16 * (at & 1), i;

@@ -29,8 +29,9 @@ static __always_inline int on_migrate(struct task_struct *task)
 	return 0;
 }
 
-/* The allocating process that exceeded a limit is current, and not always the victim. To Linux 6.9 the argument is the
- * victim's ID, then its task. The kernel kills a victim with its limit's other processes, one event for each. */
+/* The current process has exceeded the limit by an allocation. It may be another process than the victim. Up to Linux 6.9
+ * the argument is the ID of the victim, later its task. If the kernel kills all processes of a cgroup (memory.oom.group),
+ * each has an event. */
 static __always_inline int on_oom_kill(u64 victim)
 {
 	struct task_struct *task = (void *)victim;

@@ -4,9 +4,9 @@
 /*
  * Counts the use of the kernel by each workload: system calls, context switches, page faults, page cache, CPU time.
  *
- * A system call costs two array look-ups, which the verifier inlines, and one increment. It needs no hash, no
- * per-thread storage and no clock, because the context switch, which is rarer, stores which row each CPU counts
- * into. CPU time, run-queue wait and major and minor faults need no event. The kernel keeps them for each thread,
+ * A system call costs two array look-ups, which the verifier inlines, and one increment. It needs no hash and no
+ * per-thread storage, because the context switch, which is rarer, stores which row each CPU counts into. Only a timed
+ * call reads the clock. CPU time, run-queue wait and major and minor faults need no event. The kernel keeps them for each thread,
  * and each context switch adds the difference since the thread was switched in to the row.
  */
 #include "block.h"

@@ -5,7 +5,8 @@
  *
  * A slot is the number of a group (bpf/include/group.h). Each group of processes of one cgroup and program name
  * has one, and so has each watched process. User space adds slots up into workloads. A row is one slot on one CPU.
- * No two CPUs use the same counter, so no counter needs an atomic operation.
+ * No two CPUs use the same row, so counting in a row needs no atomic operation. All CPUs share the records of block
+ * requests, of durations and of errors, and add to them atomically.
  */
 #ifndef TEESCOPE_SYSTEM_H
 #define TEESCOPE_SYSTEM_H
@@ -116,7 +117,7 @@ struct row {
 	u64 delay_ns; /* time runnable and waiting for a CPU */
 	u64 minor_faults;
 	u64 major_faults;
-	u64 waits[WAITS]; /* by duration; their sum is delay_ns. Near what a switch adds to */
+	u64 waits[WAITS]; /* for a CPU, by duration; beside what a switch adds to */
 	u64 forks;
 	u64 threads;
 	u64 execs;

@@ -70,7 +70,8 @@ static __always_inline void begin_io_wait(struct cpu_state *state, struct task_s
 }
 
 /* The thread runs again on this CPU. Its wait for the CPU is part of an I/O wait that ends now, or of the time of a call.
- * Otherwise it is counted separately when the thread is switched out, because only then the kernel's counter contains it.
+ * Outside of calls, and in calls of idle_calls, it is also counted separately when the thread is switched out, because only
+ * then the kernel's counter contains it.
  */
 static __always_inline void end_wait(struct cpu_state *state)
 {

@@ -73,7 +73,7 @@ struct {
 	__type(value, struct ended);
 } ended SEC(".maps");
 
-/* Filled by user space, and for children. Preallocated, because before 6.2 perf_event programs must not
+/* User space adds processes, and the program born adds their children. Preallocated, because before 6.2 perf_event programs must not
  * allocate. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -185,7 +185,7 @@ static __always_inline int on_call(struct pt_regs___args *regs)
 }
 
 /* Handles the return of a call. The stack pointer is past the return address, at which it was when the call
- * began. A call whose interval has ended is not counted, because its weight is unknown. */
+ * began. The duration of a call whose interval has ended is not counted, because its weight is unknown. */
 static __always_inline int on_return(struct pt_regs___args *regs)
 {
 	u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(regs), frame = regs->sp - 8;

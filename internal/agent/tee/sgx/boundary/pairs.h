@@ -2,9 +2,9 @@
 /* The state of the threads of watched processes: the number of crossings, the calls that have not returned, and which call
  * follows which.
  *
- * A call is identified by its stack pointer. An ECALL below the stack pointer of the thread's ECALL is made by an OCALL. Calls in
- * it are not followed: at most one ECALL of a thread is. The state of a thread is dropped when the timing of one of the files
- * begins again, because calls may have been missed in between.
+ * A call is identified by its stack pointer. An ECALL with a lower stack pointer than the ECALL that the thread runs is made by an
+ * OCALL. Calls in it are not followed, so at most one ECALL of a thread is followed. The state of a thread is dropped when the
+ * timing of one of the files begins again, because calls may have been missed in between.
  */
 #ifndef TEESCOPE_BOUNDARY_PAIRS_H
 #define TEESCOPE_BOUNDARY_PAIRS_H

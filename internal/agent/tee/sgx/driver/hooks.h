@@ -38,7 +38,8 @@
 		return body;                                                                       \
 	}
 
-/* The return of a function of `n` arguments with `ret`. `a` is the argument at `at`, which `kept` stores. */
+/* The return of a function of `n` arguments with `ret`. `a` is the argument at `at`. A kretprobe does not see it, so a
+ * kprobe stores it in the field `kept` of the thread. */
 #define RETURN(function, name, n, at, reg, kept, body)                                             \
 	SEC("fexit/" #function) int name##_fexit(u64 *ctx)                                         \
 	{                                                                                          \
@@ -79,7 +80,7 @@ RETURN(sgx_encl_load_page, load_older, 3, 0, di, load, on_load((void *)a, ret))
 RETURN(sgx_encl_test_and_clear_young, scan, 2, 1, si, scan, on_scan((void *)a, ret))
 RETURN(sgx_vepc_open, vepc_open, 2, 1, si, vepc, on_vepc_open((void *)a, ret))
 
-/* Their first argument is the inode. */
+/* The first argument is the inode, and the second one the file. */
 SEC("fentry/sgx_vepc_release") int vepc_release_fentry(u64 *ctx)
 {
 	return on_vepc_release((void *)ctx[1]);

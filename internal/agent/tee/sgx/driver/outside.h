@@ -81,7 +81,7 @@ SEC("kprobe/outside") int outside_released(struct pt_regs *ctx)
 	return t && t->creating ? 0 : count_outside(RELEASED);
 }
 
-/* Requests of DCAP have the numbers of the in-tree driver's. */
+/* The requests to the driver of DCAP have the same numbers as those to the in-tree driver. */
 SEC("kprobe/outside") int outside_ioctl_args(struct pt_regs *ctx)
 {
 	struct thread *t = this_thread(true);

@@ -97,15 +97,15 @@ static __always_inline int on_release(struct kref *ref)
 {
 	struct sgx_encl *encl = (void *)ref - bpf_core_field_offset(struct sgx_encl, refcount);
 
-	/* The driver also creates one for a file without an enclave. */
+	/* The driver also has a struct sgx_encl for an open file in which no enclave was created. */
 	if (BPF_CORE_READ(encl, size))
 		count(enclave_at(encl), RELEASED, 1);
 	return release((u64)encl);
 }
 
-/* Handles a page that goes onto the list of the reclaimer: it was added, augmented or loaded back. A page that
- * is loaded back was evicted before. A new page was not: it was added before the enclave was initialized, or
- * came later by a fault, unless its type is being changed. */
+/* Handles a page that goes onto the list of the reclaimer. A page that was loaded back has a version array, and is counted
+ * elsewhere. Before the enclave is initialized, any other page was added. Later, it was augmented if the fault handler
+ * runs. Otherwise only its type changes. */
 static __always_inline int on_listed(struct sgx_epc_page *page)
 {
 	struct sgx_encl_page *owner = (void *)BPF_CORE_READ(page, owner);
@@ -284,7 +284,7 @@ static __always_inline int on_reclaimed(void)
 }
 
 /* Counts checks whether a page was used since the last check. The reclaimer checks once for each process that
- * maps the enclave, until one has used the page. The fault handler checks too, to clear the flag. */
+ * maps the enclave, until one has used the page. The fault handler also checks, to clear the flag. That is not counted. */
 static __always_inline int on_scan(struct sgx_encl_page *page, long used)
 {
 	struct thread *t = this_thread(false);

@@ -33,9 +33,9 @@ enum {
  * last minute. Each page counts once. The first load of a page that was evicted while the enclave was built does not
  * count, because it may be the only use.
  *
- * To bound the memory, pages are followed whose number has a hash with as many zero bits as the enclave needs to have
- * at most about FOLLOWED_PAGES of them. So pages of an enclave of 16 MiB are all followed. Of a larger one, the
- * standard error of n followed pages is 1 / sqrt(n).
+ * To bound the memory, only some pages are followed: those for which the first bits of a hash of the page number are 0.
+ * The number of these bits is such that at most about FOLLOWED_PAGES pages of the enclave are followed. So all pages of an
+ * enclave of 16 MiB are followed. For a larger one, n followed pages have a relative standard error of 1 / sqrt(n).
  */
 enum following {
 	FOLLOWED_PAGES = 4096, /* of an enclave */
