@@ -189,7 +189,7 @@ static int __init add_sections(void)
 	return ret;
 }
 
-/* Sets only those feature bits of the processor that /proc/cpuinfo shows. */
+/* Sets the feature bits in the data of each CPU, which /proc/cpuinfo shows. boot_cpu_has() does not see them. */
 static void __init set_features(void)
 {
 	int cpu;

@@ -82,7 +82,7 @@ int eld(struct sgx_pageinfo *pi, u64 addr, u64 *slot, bool block)
 	return 0;
 }
 
-/* Reports whether no thread can use an address translation from before the page was blocked or changed. */
+/* Returns false if a thread may still use an address translation from before the page was blocked or changed. */
 bool tracked(struct epcm *e)
 {
 	struct epcm *tcs;

@@ -2,8 +2,9 @@
 
 // Package boundary is the backend that counts transitions of the enclave boundary: entries and exits of enclaves. It composes
 // four mechanisms: breakpoints on ENCLU in the vDSO and in runtimes, probes on functions of the untrusted runtimes, the
-// counters of Gramine, and the interrupts that arrive in enclaves. None changes the application. The package finds processes
-// and their files for all mechanisms, and keeps their cost within one budget. It does not depend on how a mechanism counts.
+// counters of Gramine, and the interrupts that arrive in enclaves. The application need not be changed. The package finds
+// processes and their files for all mechanisms, and keeps their cost within one budget. It does not depend on how a mechanism
+// counts.
 package boundary
 
 import (

@@ -64,8 +64,8 @@ func (s *spread) endCycle(weight float64, passed time.Duration) (variance aex.Ca
 	return variance
 }
 
-// cluster adds the AEXs of a window, and returns the mean square of those of a window with AEXs, as far as windows are empty. It is
-// at least 1.
+// cluster adds the AEXs of a window. It returns the mean square of the number of AEXs in the windows that had some, times the
+// fraction of empty windows, and at least 1.
 func (s *spread) cluster(cause int, seen, keeps float64) float64 {
 	s.hit[cause] *= keeps
 	s.clusters[cause] = s.clusters[cause]*keeps + seen*seen
