@@ -76,7 +76,7 @@ func (w *worker) left(now time.Duration) time.Duration {
 	return 0
 }
 
-// pass lets time pass, and returns how many calls were made and for how many nanoseconds the program has run.
+// pass advances the worker by d. It returns how many calls were made and for how many nanoseconds the program has run.
 func (w *worker) pass(d time.Duration, counted bool) (made, ran float64) {
 	cost := callTakes
 	if w.counting == 0 {

@@ -36,8 +36,8 @@ type Options struct {
 	MaxWorkloads int
 	// Budget is the share of the machine's CPU time that all measuring may take. 0, or 1 and more, means no limit.
 	Budget float64
-	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. If nil, the identity keeps
-	// the UID of the pod.
+	// Pods completes the identity of a workload in a pod. It returns false if the names of the pod are not known yet. If nil, the
+	// identity keeps the UID of the pod.
 	Pods func(*workload.Identity) bool
 	Log  *slog.Logger
 }

@@ -34,8 +34,8 @@ type Options struct {
 	Detector *tee.Detector
 	// Reads reads processes that may not answer.
 	Reads *reader.Pool
-	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. If nil, the identity keeps
-	// the UID of the pod.
+	// Pods completes the identity of a workload in a pod. It returns false if the names of the pod are not known yet. If nil, the
+	// identity keeps the UID of the pod.
 	Pods func(*workload.Identity) bool
 	Log  *slog.Logger
 }

@@ -342,7 +342,7 @@ func TestNoTypes(t *testing.T) {
 	}
 }
 
-// To Linux 5.15 the first argument of kvm_exit was the reason.
+// Up to Linux 5.15 the first argument of kvm_exit was the reason.
 func TestOlderArguments(t *testing.T) {
 	in := inject(t, 0)
 	before := in.kernel.sum(1)

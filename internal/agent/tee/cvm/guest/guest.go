@@ -42,8 +42,8 @@ type Options struct {
 	Cgroup string // root of the cgroup file systems
 	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
-	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. If nil, the identity keeps
-	// the UID of the pod.
+	// Pods completes the identity of a workload in a pod. It returns false if the names of the pod are not known yet. If nil, the
+	// identity keeps the UID of the pod.
 	Pods func(*workload.Identity) bool
 	Log  *slog.Logger
 }
