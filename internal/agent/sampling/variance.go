@@ -67,8 +67,9 @@ func (v *Variance) Include(o *Variance) { v.cycle.add(o.cycle) }
 //
 //   - Half the squared difference of the residuals of two cycles estimates the variance of one. This is right for a
 //     steady load. It is too large, never too small, for a load that changes from cycle to cycle (Wolter, Introduction to
-//     Variance Estimation, on one unit per stratum), so single changes of the level are recognised. Over a minute it is itself an estimate from 60 numbers. For loads in
-//     short bursts these are far from normal, so the result is multiplied by caution.
+//     Variance Estimation, on one unit per stratum), so single changes of the level are recognised. The variance of a
+//     minute is an estimate from 60 numbers. For loads in short bursts these are far from normal, so the result is
+//     multiplied by caution.
 //   - A window that contained no event does not show how many were missed. So the variance of a few windows with
 //     events is added, spread over the last minute (Agresti and Coull, The American Statistician 52(2), 1998, add four
 //     observations). As long as no window contained events, the rate of all groups per CPU time is assumed.

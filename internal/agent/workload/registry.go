@@ -123,8 +123,8 @@ func (r *Registry[T]) hasShare(id Identity) bool {
 	return its >= r.limit-named
 }
 
-// labels returns the identity without its kind, which is not a label of the counts. With the kind, a program and a unit of
-// the same name would be two workloads with the same series.
+// labels returns the identity without its kind and its user, which are not labels of the counts. With the kind, a program and a
+// unit of the same name would be two workloads with the same series.
 func (id Identity) labels() Identity {
 	id.Kind, id.User = "", 0
 	return id

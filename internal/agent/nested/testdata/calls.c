@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls functions in each other and writes their known figures: "NAME CALLS INSIDE OUTSIDE", with the nanoseconds between the first and last statement of the function, and those that its caller has measured around it.
+ * Calls functions in each other and writes their known figures: "NAME CALLS INSIDE OUTSIDE", with the nanoseconds
+ * between the first and last statement of the function, and those that its caller has measured around it.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -192,8 +192,9 @@ func (m *machines) emit(f *families, emit func(prometheus.Metric)) {
 		w := v.workload
 		emit(f.info.Value(1, v.label, kind, v.vmm, v.sandbox, w.Name, w.Container, w.Pod, w.Namespace, strconv.Itoa(v.pid)))
 		total := m.kernel.sum(number)
-		// KVM's variants that emulate a guest in real mode show no exits of it. They are then not counted, which is not 0.
 		f.emitUserExits(v.label, &total, emit)
+		// Without an exit that KVM has shown, the exits are unknown, and not 0. Variants of KVM that emulate a guest in real mode
+		// show none.
 		if m.kernel.vms[number].Isa != 0 {
 			f.emitCounts(v.label, kind, &total, emit)
 		}
