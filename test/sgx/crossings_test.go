@@ -69,13 +69,14 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 			}
 			if kernel == "6.12" { // one kernel is enough: both count alike
 				args = append(args, "-env", "PAIRS=yes")
-				for _, name := range []string{"few", "many", "again"} {
+				for _, name := range []string{"few", "many", "again", "brief", "lonely", "crowded"} {
 					args = append(args, "-out", name+".tsrun")
 				}
 				args = append(args, "-in", "testdata/profiles.sh")
 				for _, name := range []string{"profiles.log", "ocalls.pb.gz", "calling.json", "aex.pb.gz", "stats.exits.before", "stats.exits.after", "inside.pb.gz", "inside.maps"} {
 					args = append(args, "-out", name)
 				}
+				args = append(args, "-out", "crowded.log")
 			}
 			if out, err := exec.Command("../../testbed/run", append(args, "--", "sh", "crossings.sh")...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -102,6 +103,8 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 			if kernel == "6.12" {
 				compared(t, binary, dir)
 				profiled(t, dir)
+				brief(t, binary, filepath.Join(dir, "brief.tsrun"))
+				neighbours(t, binary, dir)
 			}
 			if t.Failed() {
 				t.Logf("%s", read(t, filepath.Join(dir, "agent.log")))
@@ -110,22 +113,31 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 	}
 }
 
+// exported is what a test reads of a run file.
+type exported struct {
+	Meta struct {
+		Conditions []struct{ Name, Value string }
+	}
+	Notes []string
+}
+
+func export(t *testing.T, binary, file string) (r exported) {
+	t.Helper()
+	out, err := exec.Command(binary, "run", "export", "--format", "json", file).Output()
+	if err == nil {
+		err = json.Unmarshal(out, &r)
+	}
+	if err != nil {
+		t.Fatalf("exporting %s: %v", file, err)
+	}
+	return r
+}
+
 // othersEPC requires that a recording says how much of the enclave page cache other workloads used. The recorded program has the only
 // enclave, which is small, so the others use a part that is far from all of it.
 func othersEPC(t *testing.T, binary, file string) {
 	t.Helper()
-	out, err := exec.Command(binary, "run", "export", "--format", "json", file).Output()
-	if err != nil {
-		t.Fatalf("exporting %s: %v", file, err)
-	}
-	var recorded struct {
-		Meta struct {
-			Conditions []struct{ Name, Value string }
-		}
-	}
-	if err := json.Unmarshal(out, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	recorded := export(t, binary, file)
 	for _, c := range recorded.Meta.Conditions {
 		if c.Name != "epc_others_percent" {
 			continue
@@ -211,6 +223,66 @@ func compared(t *testing.T, binary, dir string) {
 	}
 	if found != 2 {
 		t.Errorf("OCALLs are not counted, or not blamed:\n%s", text)
+	}
+}
+
+// brief requires that the crossings of commands are counted that end sooner than the next scan would come. The agent is told of the
+// enclave when the command opens the device, and the probes are there. A slow machine may be late for some of the eight.
+func brief(t *testing.T, binary, file string) {
+	t.Helper()
+	out, err := exec.Command(binary, "compare", "--per-op", "--format", "json", "--workload", "brief", "a="+file, "b="+file).Output()
+	var told struct {
+		Tables []struct {
+			Metrics []struct {
+				Metric string
+				Groups []struct{ Values []float64 }
+			}
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &told)
+	}
+	if err != nil || len(told.Tables) != 1 {
+		t.Fatalf("%v: %.500s", err, out)
+	}
+	exact := map[string]int{}
+	for _, m := range told.Tables[0].Metrics {
+		if m.Metric != "ecalls_per_op" && m.Metric != "ocalls_per_op" {
+			continue
+		}
+		t.Logf("brief: %s %v", m.Metric, m.Groups[0].Values)
+		for _, v := range m.Groups[0].Values {
+			if v == 1 {
+				exact[m.Metric]++
+			} else if v > 1 {
+				t.Errorf("%s: %v, more than there were", m.Metric, v)
+			}
+		}
+	}
+	if exact["ecalls_per_op"] < 4 || exact["ocalls_per_op"] < 4 {
+		t.Errorf("of 8 short commands, so many have all their calls: %v", exact)
+	}
+}
+
+// neighbours requires that a recording warns when another program begins to use the enclave page cache, at once and in its file, and that a
+// comparison names it. Without such a program there is no warning.
+func neighbours(t *testing.T, binary, dir string) {
+	t.Helper()
+	const warning = "of the enclave page cache"
+	warned := func(name string) bool {
+		r := export(t, binary, filepath.Join(dir, name+".tsrun"))
+		t.Logf("%s: %q", name, r.Notes)
+		return slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "unsteady: ") && strings.Contains(n, warning) })
+	}
+	if warned("lonely") || !warned("crowded") {
+		t.Error("a neighbour that pages is not distinguished from none")
+	}
+	if log := read(t, filepath.Join(dir, "crowded.log")); !strings.Contains(string(log), "unsteady so far: others used") {
+		t.Errorf("the neighbour is not reported while the program is recorded:\n%s", log)
+	}
+	out, err := exec.Command(binary, "compare", filepath.Join(dir, "lonely.tsrun"), filepath.Join(dir, "crowded.tsrun")).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "epc_others_percent") {
+		t.Errorf("%v: the comparison does not name the use of the enclave page cache:\n%s", err, out)
 	}
 }
 

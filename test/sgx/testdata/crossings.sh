@@ -86,6 +86,12 @@ wget -qO metrics http://127.0.0.1:9750/metrics
 # Programs that differ in a known way are recorded: two or six OCALLs in each ECALL, and six once more. A repetition has a number of exits,
 # not of seconds.
 [ -n "${PAIRS:-}" ] || exit 0
+
+# A command that lives shorter than the time between two scans: 100 ECALLs with an OCALL each, which take 4 ms. No other program of this
+# name runs. The probes in its runtime stay for 30 s after another one has ended.
+as pingpong brief
+./teescope record --connect 127.0.0.1:9750 -o brief.tsrun --repeat 8 --outcome 'operations="ecalls":([0-9]+)' \
+	-- brief -count 100 -pause 4000 >>brief.log 2>&1 || cat brief.log
 as pingpong paired
 cat >exits.sh <<'EOF'
 exits() { sed -n 's/^eexit //p' /sys/module/swsgx/parameters/stats; }
@@ -113,6 +119,28 @@ recorded many
 recorded again
 kill $paired
 wait $paired
+
+# A neighbour begins to page while a program is recorded. It waits for the file that the recorded command makes, and is no child of it. The
+# command ends when the recorder has warned.
+as paging intruder
+cat >crowd.sh <<'EOF'
+sh exits.sh
+: >enter
+tries=0
+until grep -q 'unsteady so far: others used' crowded.log || [ $tries -ge 1200 ]; do
+	sleep 0.1
+	tries=$((tries + 1))
+done
+EOF
+calling 2
+recorded lonely
+(
+	until_so test -e enter
+	intruder -mib 6 -working 5 -count 0 >intruder.json &
+	echo $! >intruder.pid
+) &
+./teescope record --connect 127.0.0.1:9750 -o crowded.tsrun --watch comm=paired -- sh crowd.sh >crowded.log 2>&1 || cat crowded.log
+kill $paired "$(cat intruder.pid)"
 kill $agent
 wait $agent
 . ./profiles.sh
