@@ -37,15 +37,7 @@ func TestStrippedProgramsOfGo(t *testing.T) {
 			if out, err := exec.Command("strip", path).CombinedOutput(); err != nil {
 				t.Skipf("%v: %s", err, out)
 			}
-			file, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			p, err := Read(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, _ := open(t, path)
 			var addresses []uint64
 			for at := range starts {
 				addresses = append(addresses, at, at+1)

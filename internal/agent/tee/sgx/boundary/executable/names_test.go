@@ -26,15 +26,7 @@ func TestNamesAreThoseOfAddr2line(t *testing.T) {
 		t.Skip(err)
 	}
 	path := boundarytest.Build(t, filepath.Join(t.TempDir(), "sites"), boundarytest.Source("sites.c"))
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	p, err := Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ := open(t, path)
 	starts := map[uint64][]string{}
 	var addresses []uint64
 	err = p.Functions(func(f Function) {
