@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/bpf/returns"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/symbols"
 	"github.com/teescope/teescope/internal/lib/text"

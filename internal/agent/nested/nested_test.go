@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 

@@ -45,7 +45,7 @@ func TestOpenedFilesAreShownTogether(t *testing.T) {
 	cpu := timed(t, "cpu", []taken{{1, "8", "work", false, profile.Label{}, 100}, {2, "8", "work", false, profile.Label{}, 30}})
 	waits := timed(t, "off-cpu", []taken{{1.5, "8", "poll", true, profile.Label{Key: profile.Reason, Value: "disk"}, 400}})
 	status, body := open(t, s, "/api/profiles/threads", cpu, waits)
-	var got Threads
+	var got threadsAnswer
 	if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 {
 		t.Fatal(status, body)
 	}

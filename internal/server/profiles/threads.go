@@ -28,19 +28,19 @@ const (
 	leastBucket = 500 * time.Millisecond
 )
 
-// Threads is the answer to GET /api/profiles/threads: what threads did over time.
-type Threads struct {
+// threadsAnswer is the answer to GET /api/profiles/threads: what threads did over time.
+type threadsAnswer struct {
 	Begin   float64   `json:"begin"` // seconds since 1970
 	Width   float64   `json:"width"` // seconds of a bucket
 	Buckets int       `json:"buckets"`
 	States  []string  `json:"states"`
-	Threads []*Thread `json:"threads"` // those with the most time
+	Threads []*threadRow `json:"threads"` // those with the most time
 	LeftOut int       `json:"left_out"`
 	Untimed int       `json:"untimed"` // profiles whose samples have no times
 }
 
-// Thread is a row.
-type Thread struct {
+// threadRow is one thread and what it did.
+type threadRow struct {
 	PID     string     `json:"pid,omitempty"`
 	TID     string     `json:"tid"`
 	Process string     `json:"process,omitempty"`
@@ -75,7 +75,7 @@ func (s *Store) serveThreads(w http.ResponseWriter, r *http.Request) {
 	jsonapi.Answer(w, t)
 }
 
-func (s *Store) threads(ctx context.Context, a query) (*Threads, error) {
+func (s *Store) threads(ctx context.Context, a query) (*threadsAnswer, error) {
 	entries := s.between(a.start, a.end)
 	if len(entries) == 0 {
 		return nil, errNone
@@ -117,7 +117,7 @@ type timeline struct {
 	width   time.Duration
 	buckets int
 	states  []string
-	threads map[[2]string]*Thread // by the IDs of process and thread
+	threads map[[2]string]*threadRow // by the IDs of process and thread
 	missing map[[2]string]bool
 	untimed int
 }
@@ -126,7 +126,7 @@ func newTimeline(begin, end time.Time) *timeline {
 	width := max(leastBucket, end.Sub(begin)/maxBuckets)
 	return &timeline{
 		begin: begin, width: width, buckets: min(maxBuckets, int((end.Sub(begin)+width-1)/width)),
-		threads: map[[2]string]*Thread{}, missing: map[[2]string]bool{},
+		threads: map[[2]string]*threadRow{}, missing: map[[2]string]bool{},
 	}
 }
 
@@ -161,7 +161,7 @@ func (l *timeline) put(p *profile.Profile, one *profile.Sample, bucket int) {
 			}
 			return
 		}
-		t = &Thread{PID: key[0], TID: key[1], Process: p.Label(one, profile.Process), Name: p.Label(one, "thread"), cells: map[[2]int]int64{}}
+		t = &threadRow{PID: key[0], TID: key[1], Process: p.Label(one, profile.Process), Name: p.Label(one, "thread"), cells: map[[2]int]int64{}}
 		l.threads[key] = t
 	}
 	state, waits := stateOf(p, one)
@@ -208,11 +208,11 @@ func stateOf(p *profile.Profile, s *profile.Sample) (state string, waits bool) {
 	return "kernel", false
 }
 
-func (l *timeline) answer() *Threads {
-	all := slices.SortedFunc(maps.Values(l.threads), func(a, b *Thread) int {
+func (l *timeline) answer() *threadsAnswer {
+	all := slices.SortedFunc(maps.Values(l.threads), func(a, b *threadRow) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID))
 	})
-	shown := append([]*Thread{}, all[:min(len(all), maxThreads)]...)
+	shown := append([]*threadRow{}, all[:min(len(all), maxThreads)]...)
 	for _, t := range shown {
 		t.Pieces = make([][3]int64, 0, len(t.cells))
 		for _, cell := range slices.SortedFunc(maps.Keys(t.cells), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
@@ -222,7 +222,7 @@ func (l *timeline) answer() *Threads {
 	if l.states == nil {
 		l.states = []string{}
 	}
-	return &Threads{
+	return &threadsAnswer{
 		Begin: float64(l.begin.UnixMilli()) / 1e3, Width: l.width.Seconds(), Buckets: l.buckets, States: l.states,
 		Threads: shown, LeftOut: len(all) - len(shown) + len(l.missing), Untimed: l.untimed,
 	}

@@ -52,7 +52,7 @@ func TestThreadsShowWhatTheyDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, body, _ := get(s, "/api/profiles/threads?start="+at(0)+"&end="+at(1))
-	var got Threads
+	var got threadsAnswer
 	if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 {
 		t.Fatal(status, body, err)
 	}
@@ -113,7 +113,7 @@ func TestTimelineIsBounded(t *testing.T) {
 // A profile without times is said to be missing, and its samples are in each tree.
 func TestProfilesWithoutTimesAreNamed(t *testing.T) {
 	s := filled(t, 1, nil)
-	var got Threads
+	var got threadsAnswer
 	_, body, _ := get(s, "/api/profiles/threads?start="+at(0)+"&end="+at(1))
 	if err := json.Unmarshal([]byte(body), &got); err != nil || got.Untimed != 1 || len(got.Threads) != 0 {
 		t.Errorf("%s, %v", body, err)

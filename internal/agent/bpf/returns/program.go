@@ -5,7 +5,7 @@ package returns
 import (
 	"slices"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/executable"
 )
 
 // RefuseProgram returns why no return of a program may be probed, or "".

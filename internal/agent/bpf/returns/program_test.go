@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/executable"
 )
 
 func read(t *testing.T, name string) *executable.Program {

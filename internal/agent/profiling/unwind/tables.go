@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
 // Limits of the cost of files.

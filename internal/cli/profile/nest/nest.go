@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf/returns"
+	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/agent/nested"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	profiled "github.com/teescope/teescope/internal/cli/profile"
 	"github.com/teescope/teescope/internal/cli/profile/child"
 	"github.com/teescope/teescope/internal/lib/hostfs"

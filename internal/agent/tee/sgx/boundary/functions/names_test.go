@@ -11,8 +11,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
 // tableOfApp returns the linked address of the application's OCALL table.

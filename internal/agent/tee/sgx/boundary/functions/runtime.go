@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 

@@ -5,7 +5,7 @@ package functions
 import (
 	"slices"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/executable"
 )
 
 // Call is a function of an untrusted runtime whose calls cross the boundary of enclaves.

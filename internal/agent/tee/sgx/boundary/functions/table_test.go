@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
 // TestTablesThatCouldBreakAProgram reads tables as a hostile process can choose them: in a file that makes no ECALLs, such as

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/executable"
 )
 
 // Gramine counts by three instructions `lock incq %gs:OFFSET` (host_entry.S) with consecutive offsets.
