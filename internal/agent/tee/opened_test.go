@@ -38,7 +38,7 @@ func TestOpened(t *testing.T) {
 	}
 	select {
 	case <-o.C:
-		t.Error("a device was reported that no process uses opened")
+		t.Error("a device was reported that no process opened")
 	default:
 	}
 	for _, node := range sgxNodes {

@@ -30,13 +30,13 @@ const (
 
 // threadsAnswer is the answer to GET /api/profiles/threads: what threads did over time.
 type threadsAnswer struct {
-	Begin   float64   `json:"begin"` // seconds since 1970
-	Width   float64   `json:"width"` // seconds of a bucket
-	Buckets int       `json:"buckets"`
-	States  []string  `json:"states"`
+	Begin   float64      `json:"begin"` // seconds since 1970
+	Width   float64      `json:"width"` // seconds of a bucket
+	Buckets int          `json:"buckets"`
+	States  []string     `json:"states"`
 	Threads []*threadRow `json:"threads"` // those with the most time
-	LeftOut int       `json:"left_out"`
-	Untimed int       `json:"untimed"` // profiles whose samples have no times
+	LeftOut int          `json:"left_out"`
+	Untimed int          `json:"untimed"` // profiles whose samples have no times
 }
 
 // threadRow is one thread and what it did.

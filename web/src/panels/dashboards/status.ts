@@ -69,7 +69,7 @@ export const STATUS: readonly TableDef[] = [
         unit: "seconds",
         expr: "sum by (program) (teescope_bpf_program_sampled_run_seconds_total{$nodes}) / sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes} > 0)",
       },
-      { title: "Missed runs", unit: "count", expr: "sum by (program) (teescope_bpf_program_missed_runs_total{$nodes})" },
+      { title: "Missed runs", unit: "per_second", expr: "sum by (program) ($rate(teescope_bpf_program_missed_runs_total{$nodes}[$window]))" },
       { title: "Sampled runs", unit: "count", expr: "sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes})" },
     ],
     sortBy: 0,
