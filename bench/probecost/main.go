@@ -84,7 +84,7 @@ type program struct {
 // count reads every object of the collectors, TEE backends and the profiler, and for comparison those of bench itself.
 func count(root string) ([]program, error) {
 	var all []program
-	for _, pattern := range []string{"internal/agent/collector/*/*.bpf.o", "internal/agent/tee/*/*/*.bpf.o", "internal/agent/tee/*/*.bpf.o", "internal/agent/profiling/*.bpf.o", "internal/agent/userprobe/*.bpf.o", "bench/*.bpf.o"} {
+	for _, pattern := range []string{"internal/agent/collector/*/*.bpf.o", "internal/agent/tee/*/*/*.bpf.o", "internal/agent/tee/*/*.bpf.o", "internal/agent/*/*.bpf.o", "bench/*.bpf.o"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
