@@ -312,7 +312,7 @@ func TestFind(t *testing.T) {
 		{names: []string{"root", "child", "(grand)?child"}, count: []int{1, 1, 1}},
 		{names: []string{"around_.*"}, count: []int{3}},
 		{names: []string{"chil"}, err: "no function chil: it may be inlined, in a library, or the file is stripped. It has "},
-		{names: []string{"child", "child"}, err: "child has no function that another name does not have already"},
+		{names: []string{"child", "child"}, err: "all functions that match child match an earlier name already"},
 		{names: []string{"root", "savectx"}, err: "savectx uses its return address"},
 		{names: []string{"root", "save.*"}, err: "savectx uses its return address"},
 		{names: []string{"("}, err: `"(" is not a name or a regular expression`},

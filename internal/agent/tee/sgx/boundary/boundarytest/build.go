@@ -14,7 +14,7 @@ import (
 // Source returns the path of a file in the testdata of package boundary, for tests of that package, of those below it, and of
 // profiles.
 func Source(name string) string {
-	for _, dir := range []string{"testdata", "../testdata", "../../tee/sgx/boundary/testdata"} {
+	for _, dir := range []string{"testdata", "../testdata", "../tee/sgx/boundary/testdata", "../../tee/sgx/boundary/testdata"} {
 		if _, err := os.Stat(dir + "/urts.c"); err == nil {
 			return filepath.Join(dir, name)
 		}
