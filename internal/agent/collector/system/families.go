@@ -74,9 +74,10 @@ func newFamilies() *families {
 		}),
 		waitOutside: twin(metric.Desc{
 			Name: "teescope_run_queue_wait_outside_calls_seconds_total", Kind: metric.Counter, Unit: "seconds",
-			Help: "Time in which threads were ready to run and waited for a CPU, while they were in no system call or in one in which threads wait for others, " +
-				"such as epoll_wait and futex. It is a part of teescope_run_queue_wait_seconds_total. What is not in it is part of " +
-				"teescope_syscall_seconds_total of other calls, or of teescope_io_wait_outside_calls_seconds_total. Absent for threads of the kernel, which make no system calls. Only with --syscalls.time.",
+			Help: "Time in which threads were ready to run and waited for a CPU, outside system calls or in calls that wait for others, " +
+				"such as epoll_wait and futex. It is a part of teescope_run_queue_wait_seconds_total. The other part is included in " +
+				"teescope_syscall_seconds_total of other calls, or in teescope_io_wait_outside_calls_seconds_total. Absent for threads of " +
+				"the kernel, which make no system calls. Only with --syscalls.time.",
 			Origin: "task_struct.sched_info.run_delay at sched:sched_switch",
 		}),
 		ioOutside: twin(metric.Desc{
