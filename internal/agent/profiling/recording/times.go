@@ -44,13 +44,16 @@ func (r *Recording) at(s *sample, samples, events uint64) {
 	if r.clock.began.IsZero() {
 		return
 	}
-	if n := len(s.moments); n > 0 && s.moments[n-1].bucket == r.clock.now {
-		s.moments[n-1].samples += samples
-		s.moments[n-1].events += events
-		return
-	}
-	for r.clock.moments >= maxMoments {
-		r.coarsen()
+	for {
+		if n := len(s.moments); n > 0 && s.moments[n-1].bucket == r.clock.now {
+			s.moments[n-1].samples += samples
+			s.moments[n-1].events += events
+			return
+		}
+		if r.clock.moments < maxMoments {
+			break
+		}
+		r.coarsen() // at last all are in one bucket, and that of s is it
 	}
 	s.moments = append(s.moments, moment{r.clock.now, samples, events})
 	r.clock.moments++

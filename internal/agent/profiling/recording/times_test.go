@@ -54,3 +54,21 @@ func TestSamplesBelongToTheTimeBeforeTheyAreRead(t *testing.T) {
 		t.Errorf("%v, want %v", r.samples[0].moments, want)
 	}
 }
+
+// With as many different stacks as a recording keeps, all samples end up in one bucket, and one more sample of a known stack has room.
+func TestTimesOfAsManyStacksAsAreKept(t *testing.T) {
+	r := New(Options{})
+	r.samples = make([]sample, maxStacks)
+	began := time.Unix(1000, 0)
+	for i := range 3 {
+		r.Tick(began.Add(time.Duration(i) * bucket))
+	}
+	for i := range r.samples {
+		r.at(&r.samples[i], 1, 1)
+	}
+	r.Tick(began.Add(3 * bucket))
+	r.at(&r.samples[7], 1, 1)
+	if got := r.samples[7].moments; len(got) != 1 || got[0].samples != 2 || r.clock.moments != maxStacks {
+		t.Errorf("%v, %d moments", got, r.clock.moments)
+	}
+}
