@@ -15,9 +15,10 @@ import (
 // Opened reports that a program has opened a device that creates enclaves. It does not know which one (inotify(7)). Nothing waits for
 // it. A container with a device node of its own is not noticed.
 type Opened struct {
-	// C receives a value after one or more openings.
-	C    chan struct{}
-	file *os.File
+	// C has a value after one or more openings. Until it is received, further openings cost nothing.
+	C      chan struct{}
+	file   *os.File
+	closed chan struct{}
 }
 
 // NewOpened watches the devices of this machine. It returns nil if it has none.
@@ -39,10 +40,11 @@ func NewOpened(r Roots) (*Opened, error) {
 	if watched == 0 {
 		return nil, errors.Join(append(errs, unix.Close(fd))...)
 	}
-	return &Opened{C: make(chan struct{}, 1), file: os.NewFile(uintptr(fd), "inotify")}, nil
+	return &Opened{C: make(chan struct{}), file: os.NewFile(uintptr(fd), "inotify"), closed: make(chan struct{})}, nil
 }
 
-// Run reports until Close is called.
+// Run reports until Close is called. It reads no further events while a value waits. The kernel merges equal events, and the number of
+// those that wait is limited.
 func (o *Opened) Run() {
 	var events [4096]byte
 	for {
@@ -51,7 +53,8 @@ func (o *Opened) Run() {
 		}
 		select {
 		case o.C <- struct{}{}:
-		default: // one waits
+		case <-o.closed:
+			return
 		}
 	}
 }
@@ -61,6 +64,7 @@ func (o *Opened) Close() error {
 	if err := o.file.Close(); err != nil {
 		return fmt.Errorf("ending the watch of the devices of enclaves: %w", err)
 	}
+	close(o.closed)
 	return nil
 }
 

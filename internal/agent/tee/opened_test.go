@@ -55,6 +55,32 @@ func TestOpened(t *testing.T) {
 	<-ended
 }
 
+// Run ends although nothing receives what it reports.
+func TestOpenedEndsUnheard(t *testing.T) {
+	roots := Roots{Dev: t.TempDir()}
+	device := filepath.Join(roots.Dev, sgxNodes[0])
+	if err := os.WriteFile(device, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewOpened(roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { o.Run(); close(ended) }()
+	for range 3 {
+		f, err := os.Open(device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+}
+
 // A young program is inspected again at once when a device is opened, and an older one at its time.
 func TestHurry(t *testing.T) {
 	for age, want := range map[time.Duration]teelabel.Kind{firstWait / 2: teelabel.SGX, young: teelabel.None} {

@@ -194,9 +194,7 @@ func (b *Backend) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	var opened <-chan struct{}
 	if b.opened != nil {
-		opened = b.opened.C
 		go b.opened.Run()
 	}
 	for {
@@ -208,10 +206,21 @@ func (b *Backend) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(b.wait()):
 		case <-b.ahead.Arrived: // after those that were waited for
-		case <-opened:
+		case <-openings(b):
 			hurry(b)
 		}
 	}
+}
+
+// openings reports openings of devices. It is nil while a scan follows soon anyway: a tenant may open a device without pause, and each
+// report takes a step.
+func openings(b *Backend) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opened == nil || b.hurried {
+		return nil
+	}
+	return b.opened.C
 }
 
 // hurry makes the next scan follow soon, and look at young programs.

@@ -56,6 +56,18 @@ func TestAProgramIsFoundWhenADeviceIsOpened(t *testing.T) {
 	}
 }
 
+// A tenant that opens a device without pause causes one step for each scan.
+func TestOpeningsAreNotFollowedBeforeTheScan(t *testing.T) {
+	b := &Backend{opts: Options{Detector: tee.NewDetector(tee.Roots{Dev: t.TempDir()}, nil)}, opened: &tee.Opened{C: make(chan struct{})}}
+	if openings(b) == nil {
+		t.Error("an opening is not followed")
+	}
+	hurry(b)
+	if openings(b) != nil {
+		t.Error("an opening is followed although a scan follows soon")
+	}
+}
+
 // With many processes a scan follows an opening later, because it reads each of them.
 func TestScansAfterOpeningsAreBounded(t *testing.T) {
 	b := start(t, modeOn, 0)
