@@ -46,9 +46,10 @@ const (
 	// quarantineTime is how long a process is quarantined after its late read has returned. Without it, processes that answer
 	// just too late would delay every scrape.
 	quarantineTime = time.Minute
-	// looks is the number of times that a read is examined before its deadline: whether it sleeps.
-	looks = 10
-	slice = deadline / looks
+	// firstLook is when it is examined whether a read sleeps. The time until the next look doubles up to slice. A process that answers
+	// before the first look delays the reads of others least.
+	firstLook = slice / 8
+	slice     = deadline / 10
 	// quiet is the minimum time between two messages in the log.
 	quiet = time.Minute
 )
@@ -164,22 +165,26 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 		done <- outcome[T]{value, err}
 		p.returned(w)
 	}()
-	timer := time.NewTimer(slice)
+	timer := time.NewTimer(firstLook)
 	defer timer.Stop()
-	asleep := time.Duration(0)
+	before, starved, asleep := time.Now(), true, time.Duration(0)
 	defer func() { p.charge(pid, asleep) }()
-	for passed, before := 1, time.Now(); ; passed++ {
-		if o, ok := await(done, timer.C); ok {
-			return o.value, o.err
+	for at := firstLook; ; at = min(2*at, at+slice) {
+		o, ok := await(done, timer.C)
+		now := time.Now()
+		if !ok {
+			starved = p.starved(w)
 		}
-		starved, now := p.starved(w), time.Now()
 		if !starved {
 			asleep += now.Sub(before)
 		}
-		if before = now; passed == starvedDeadlines*looks || passed%looks == 0 && !starved {
+		if ok {
+			return o.value, o.err
+		}
+		if before = now; at == starvedDeadlines*deadline || at%deadline == 0 && !starved {
 			break
 		}
-		timer.Reset(slice)
+		timer.Reset(min(at, slice))
 	}
 	select {
 	case o := <-done: // its thread sleeps because it has read

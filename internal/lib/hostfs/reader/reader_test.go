@@ -272,8 +272,8 @@ func TestAPanicIsAnError(t *testing.T) {
 	}
 }
 
-// Each process of a tenant answers just before its deadline, and processes are read one after the other. The others are delayed by
-// slowTime at first, and by slowShare of the time after that.
+// Each process of a tenant answers just before its deadline, or sooner, and processes are read one after the other. The others are
+// delayed by slowTime at first, and by slowShare of the time after that.
 func TestSlowProcessesOfATenantDelayOthersForALimitedTime(t *testing.T) {
 	const hostile = 500
 	users := map[int]int{9000: 1001, 9001: 0}
@@ -281,11 +281,11 @@ func TestSlowProcessesOfATenantDelayOthersForALimitedTime(t *testing.T) {
 		users[pid+1] = 1000
 	}
 	o := machine(t, users)
-	pass := func(t *testing.T, p *Pool) (answered int, took time.Duration) {
+	pass := func(t *testing.T, p *Pool, takes time.Duration) (answered int, took time.Duration) {
 		t.Helper()
 		began := time.Now()
 		for pid := range hostile {
-			_, err := Of(p, pid+1, func() (int, error) { time.Sleep(deadline - time.Millisecond); return 1, nil })
+			_, err := Of(p, pid+1, func() (int, error) { time.Sleep(takes); return 1, nil })
 			if err == nil {
 				answered++
 			} else if !Unanswered(err) {
@@ -300,29 +300,31 @@ func TestSlowProcessesOfATenantDelayOthersForALimitedTime(t *testing.T) {
 		}
 		return answered, took
 	}
-	synctest.Test(t, func(t *testing.T) {
-		p := New(o)
-		if answered, took := pass(t, p); answered == 0 || took > slowTime+deadline {
-			t.Errorf("%d processes were read in %v", answered, took)
-		}
-		if f := p.Figures(); f.RefusedSlow == 0 || f.Quarantined != 0 {
-			t.Errorf("the figures are %+v", f)
-		}
-		total := time.Duration(0)
-		const minutes, every = 10, 2 * time.Second
-		for range minutes * int(time.Minute/every) {
-			_, took := pass(t, p)
-			total += took
-			time.Sleep(every)
-		}
-		if limit := time.Duration(2 * slowShare * float64(minutes*time.Minute)); total > limit {
-			t.Errorf("in ten minutes the others waited for %v, want at most %v", total, limit)
-		}
-		time.Sleep(2 * time.Duration(float64(slowTime)/slowShare))
-		if err := works(p, 1); err != nil || !p.slow.none() {
-			t.Errorf("later a process of this user is not read: %v", err)
-		}
-	})
+	for _, takes := range []time.Duration{deadline - time.Millisecond, slice - time.Millisecond, 2 * firstLook} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(o)
+			if answered, took := pass(t, p, takes); answered == 0 || took > slowTime+deadline {
+				t.Errorf("%d processes were read in %v", answered, took)
+			}
+			if f := p.Figures(); f.RefusedSlow == 0 || f.Quarantined != 0 {
+				t.Errorf("the figures are %+v", f)
+			}
+			total := time.Duration(0)
+			const minutes, every = 10, 2 * time.Second
+			for range minutes * int(time.Minute/every) {
+				_, took := pass(t, p, takes)
+				total += took
+				time.Sleep(every)
+			}
+			if limit := time.Duration(2 * slowShare * float64(minutes*time.Minute)); total > limit {
+				t.Errorf("in ten minutes the others waited for %v, want at most %v", total, limit)
+			}
+			time.Sleep(2 * time.Duration(float64(slowTime)/slowShare))
+			if err := works(p, 1); err != nil || !p.slow.none() {
+				t.Errorf("later a process of this user is not read: %v", err)
+			}
+		})
+	}
 }
 
 // A read whose thread waits for a processor is not slow because of its process.
