@@ -58,12 +58,23 @@ func (l *changeLog) next(of follower) (tgids []uint32, complete bool) {
 
 // drain returns the processes that have changed since the last call. It returns false if there may be others.
 func (l *changeLog) drain() (tgids []uint32, complete bool) {
-	size := uint64(len(l.ring.TGID))
 	written := atomic.LoadUint64(&l.ring.Written)
-	complete = l.some && written-l.read <= size
+	complete = l.some
 	l.some = true
+	if complete {
+		tgids, complete = l.take(written)
+	}
 	if !complete {
-		l.read = written
+		l.skip()
+		return nil, false
+	}
+	return tgids, true
+}
+
+// take returns the entries before a number. It returns false if the kernel side has overwritten some of them, also meanwhile.
+func (l *changeLog) take(written uint64) (tgids []uint32, complete bool) {
+	size, first := uint64(len(l.ring.TGID)), l.read
+	if written-first > size {
 		return nil, false
 	}
 	for ; l.read != written; l.read++ {
@@ -73,5 +84,13 @@ func (l *changeLog) drain() (tgids []uint32, complete bool) {
 		}
 		tgids = append(tgids, tgid)
 	}
-	return tgids, true
+	return tgids, atomic.LoadUint64(&l.ring.Written)-first <= size
+}
+
+// skip leaves out all entries. They are removed, because a later entry must be zero until it is written.
+func (l *changeLog) skip() {
+	for i := range l.ring.TGID {
+		atomic.StoreUint32(&l.ring.TGID[i], 0)
+	}
+	l.read = atomic.LoadUint64(&l.ring.Written)
 }

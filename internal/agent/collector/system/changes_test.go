@@ -48,6 +48,40 @@ func TestChangesAreReadOnce(t *testing.T) {
 	read(12)
 }
 
+// The kernel side may overwrite entries while they are read, and takes entries before it writes them.
+func TestChangesThatAreOverwrittenWhileTheyAreReadAreMissed(t *testing.T) {
+	ring := &changeRing{}
+	var l changeLog
+	l.open(ring)
+	l.next(byDetector)
+	put := func(tgid uint32) {
+		ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
+		ring.Written++
+	}
+	for range ring.TGID {
+		put(7)
+	}
+	before := ring.Written
+	put(8) // in the place of the first
+	if tgids, complete := l.take(before); complete {
+		t.Errorf("%d changes, and none is missed", len(tgids))
+	}
+	for range ring.TGID {
+		put(9)
+	}
+	if _, complete := l.next(byDetector); complete {
+		t.Error("the ring has been overwritten, and no change is missed")
+	}
+	ring.Written++ // taken by a CPU that has not written its entry
+	if tgids, complete := l.next(byDetector); len(tgids) > 0 || !complete {
+		t.Errorf("%v, complete: %v, before the entry is written", tgids, complete)
+	}
+	ring.TGID[(ring.Written-1)%uint64(len(ring.TGID))] = 10
+	if tgids, complete := l.next(byDetector); !complete || !slices.Equal(tgids, []uint32{10}) {
+		t.Errorf("%v, complete: %v, want 10", tgids, complete)
+	}
+}
+
 // Each follower gets every change, whenever it asks, and knows if it missed some.
 func TestEachFollowerGetsAllChanges(t *testing.T) {
 	var l changeLog
