@@ -55,8 +55,12 @@ func (m *members) list(k *kernelSide, now time.Time) {
 // add adds a process to its slot. One that was there before is added again.
 func (m *members) add(k *kernelSide, tgid uint32) {
 	slot, ok := k.slotOf(int(tgid))
-	if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < maxMembers {
+	switch {
+	case !ok || slot < slotFirst:
+	case len(m.bySlot[uint32(slot)]) < maxMembers:
 		m.bySlot[uint32(slot)] = append(m.bySlot[uint32(slot)], tgid)
+	default: // most have ended, or are there several times: the next list has room
+		m.stale = true
 	}
 }
 

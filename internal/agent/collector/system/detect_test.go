@@ -108,11 +108,21 @@ func TestMembersFollowReportedStarts(t *testing.T) {
 	start(22, true, false)
 	check("a process that came otherwise", listAnyway-2*time.Second, 20, 21)
 	check("the next list", time.Second, 20, 21, 22)
-	for range len(ring.TGID) + 1 {
-		start(23, true, true)
+	start(23, true, true)
+	for range ring.TGID {
+		start(23, false, true)
 	}
 	check("more starts than the ring has entries", time.Second, 20, 21, 22)
 	check("the list because of them", listEvery, 20, 21, 22, 23)
+	full := []uint32{20, 21, 22, 23}
+	for len(full) < maxMembers {
+		start(23, false, true)
+		full = append(full, 23)
+	}
+	check("as many starts as a slot has members", time.Second, full...)
+	start(24, true, true)
+	check("another start", time.Second, full...)
+	check("the list because it had no room", listEvery, 20, 21, 22, 23, 24)
 }
 
 // On the real kernel: a program at the path of gramine-direct's PAL is recognised in the workload of the kernel side.
