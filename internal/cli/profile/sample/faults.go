@@ -24,7 +24,7 @@ var (
 )
 
 // faults returns the CPU time of each workload in page faults outside of system calls, without that in which evicted pages
-// of enclaves are loaded. It omits a process. It returns nothing if the value is not a time, or if no function of the kernel
+// of enclaves are loaded. It returns nothing if the value is not a time, or if no function of the kernel
 // is known: then page faults and system calls look the same.
 func faults(p *profile.Profile) (list []runs.WorkloadTime) {
 	const other, fault, counted = 0, 1, 2 // elsewhere
