@@ -168,12 +168,15 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 	timer := time.NewTimer(firstLook)
 	defer timer.Stop()
 	before, starved, asleep := time.Now(), true, time.Duration(0)
-	defer func() { p.charge(pid, asleep) }()
+	var of tenant.Tenant
+	defer func() { p.charge(of, asleep) }()
 	for at := firstLook; ; at = min(2*at, at+slice) {
 		o, ok := await(done, timer.C)
 		now := time.Now()
 		if !ok {
-			starved = p.starved(w)
+			if starved = p.starved(w); !starved && asleep == 0 {
+				of = p.Tenant(pid) // it may have ended when the read returns
+			}
 		}
 		if !starved {
 			asleep += now.Sub(before)
@@ -191,7 +194,10 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 		return o.value, o.err
 	default:
 	}
-	p.late(w)
+	if asleep == 0 {
+		of = p.Tenant(pid)
+	}
+	p.late(w, of)
 	return none, fmt.Errorf("reading process %d: %w", pid, ErrStuck)
 }
 
@@ -353,9 +359,9 @@ func (p *Pool) ofTenant(t tenant.Tenant) int {
 	return max(user, group)
 }
 
-// late notes that a worker has passed its deadline.
-func (p *Pool) late(w *worker) {
-	start, of := p.start(w.pid), p.Tenant(w.pid)
+// late notes that a worker of a tenant's process has passed its deadline.
+func (p *Pool) late(w *worker, of tenant.Tenant) {
+	start := p.start(w.pid)
 	comm, _ := p.opts.Proc.Process(w.pid).Comm() // it may have ended
 	p.mu.Lock()
 	defer p.mu.Unlock()

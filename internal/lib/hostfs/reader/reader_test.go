@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -310,14 +311,14 @@ func TestSlowProcessesOfATenantDelayOthersForALimitedTime(t *testing.T) {
 				t.Errorf("the figures are %+v", f)
 			}
 			total := time.Duration(0)
-			const minutes, every = 10, 2 * time.Second
+			const minutes, every = 3, 2 * time.Second
 			for range minutes * int(time.Minute/every) {
 				_, took := pass(t, p, takes)
 				total += took
 				time.Sleep(every)
 			}
 			if limit := time.Duration(2 * slowShare * float64(minutes*time.Minute)); total > limit {
-				t.Errorf("in ten minutes the others waited for %v, want at most %v", total, limit)
+				t.Errorf("in three minutes the others waited for %v, want at most %v", total, limit)
 			}
 			time.Sleep(2 * time.Duration(float64(slowTime)/slowShare))
 			if err := works(p, 1); err != nil || !p.slow.none() {
@@ -325,6 +326,45 @@ func TestSlowProcessesOfATenantDelayOthersForALimitedTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A read of a process returns when the process ends. Its tenant has made it sleep nevertheless.
+func TestAProcessThatEndsWasSlow(t *testing.T) {
+	o := machine(t, map[int]int{7: 1000})
+	synctest.Test(t, func(t *testing.T) {
+		p := New(o)
+		_, err := Of(p, 7, func() (int, error) {
+			time.Sleep(deadline - time.Millisecond)
+			return 1, os.RemoveAll(filepath.Join(o.Proc.Path(), "7"))
+		})
+		if err != nil || p.slow.users[1000] == nil {
+			t.Errorf("%v, %+v", err, p.slow)
+		}
+	})
+}
+
+// A process that ends while its read is found to be late counts as one of its tenant. Otherwise a tenant could have all places.
+func TestAProcessThatEndsWasLate(t *testing.T) {
+	o := machine(t, map[int]int{7: 1000})
+	synctest.Test(t, func(t *testing.T) {
+		p, release := New(o), make(chan struct{})
+		ended := make(chan error, 1)
+		go func() {
+			time.Sleep(deadline - time.Millisecond)
+			ended <- os.RemoveAll(filepath.Join(o.Proc.Path(), "7"))
+		}()
+		if err := hang(p, 7, release); !errors.Is(err, ErrStuck) {
+			t.Error(err)
+		}
+		if s := p.known[7]; s == nil || s.tenant.User != 1000 {
+			t.Errorf("%+v", s)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		close(release)
+		synctest.Wait()
+	})
 }
 
 // A read whose thread waits for a processor is not slow because of its process.

@@ -74,12 +74,11 @@ func charge[K comparable](accounts map[K]*account, of K, asleep time.Duration, n
 	accounts[of].spent += asleep
 }
 
-// charge notes that a read of a process has slept.
-func (p *Pool) charge(pid int, asleep time.Duration) {
+// charge notes that a read of a tenant's process has slept.
+func (p *Pool) charge(of tenant.Tenant, asleep time.Duration) {
 	if asleep == 0 {
 		return
 	}
-	of := p.Tenant(pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slow.add(of, asleep, time.Now())
