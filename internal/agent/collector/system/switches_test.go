@@ -176,6 +176,28 @@ func TestScrapesDoNotWaitForAttaching(t *testing.T) {
 	}
 }
 
+// A scrape may choose the earlier level again while programs are attached for another one. It returns although no later scrape says so.
+func TestARegimeThatIsNoLongerWantedIsLeft(t *testing.T) {
+	c, programs := sampled(t)
+	programs.changing = func() {
+		if c.overhead.now.level == sampling.Sampled { // before the change
+			c.overhead.governor.Level = sampling.Sampled
+			c.overhead.announce()
+		}
+	}
+	at(c, sampling.Full)
+	programs.changing = nil
+	select {
+	case <-c.overhead.changed:
+		changeRegime(c)
+	default:
+		t.Error("the change is not announced")
+	}
+	if level := c.overhead.now.level; level != sampling.Sampled {
+		t.Errorf("the level is %s", level)
+	}
+}
+
 // Windows without a system call of the kernel's threads do not mean that some were missed.
 func TestCallsOfTheKernelHaveNoError(t *testing.T) {
 	c, _ := sampled(t)

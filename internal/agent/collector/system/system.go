@@ -341,6 +341,7 @@ func enterRegime(c *Collector, to regime) bool {
 	if err := c.overhead.enter(c.slots, to); err != nil {
 		c.opts.Log.Warn("changing what is measured", "level", to.level.String(), "error", err)
 	}
+	c.overhead.announce() // another regime may be wanted since the programs were attached
 	return true
 }
 
