@@ -4,6 +4,7 @@ package returns
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/teescope/teescope/internal/agent/executable"
 )
@@ -24,7 +25,8 @@ var twice = []string{
 
 // RefuseFunction returns why the return of a function may not be probed, by its name, or "".
 func RefuseFunction(name string) string {
-	if slices.Contains(twice, name) {
+	plain, _, _ := strings.Cut(name, "@") // a version may follow
+	if slices.Contains(twice, plain) {
 		return name + " uses its return address otherwise than to return, so a probe of its return would end the program"
 	}
 	return ""
