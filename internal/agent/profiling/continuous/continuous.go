@@ -37,6 +37,8 @@ const (
 	// locations and stackBytes limit a profile. An agent has less memory than a command that profiles, and any process can have
 	// other stacks in each sample.
 	locations, stackBytes = 1 << 17, 64 << 20
+	// moments limits the times of samples in a profile. Writing one takes a kilobyte of memory.
+	moments = 1 << 15
 	// sampleCost is the CPU time of one sample. See docs/user/profile.md.
 	sampleCost = 20 * time.Microsecond
 )
@@ -193,7 +195,7 @@ func (p *Profiler) Run(ctx context.Context) error {
 func (p *Profiler) profile(ctx context.Context) {
 	hertz := p.wanted()
 	p.recording = recording.New(recording.Options{
-		Table: p.table, All: true, Wanted: func(of *symbol.Process) { p.look[of] = true }, Locations: locations, Bytes: stackBytes,
+		Table: p.table, All: true, Wanted: func(of *symbol.Process) { p.look[of] = true }, Locations: locations, Bytes: stackBytes, Moments: moments,
 	})
 	before := p.sampler.Tallies()
 	p.about.Frequency, p.about.Weight, p.about.Unwound, p.about.Began = hertz, 1, p.tables != nil, time.Now()

@@ -49,6 +49,9 @@ type builder struct {
 	standIns  map[[2]string]*pprof.Location
 }
 
+// timeUnit is the unit of the label of a sample's time.
+var timeUnit = map[string][]string{profile.Time: {"nanoseconds"}}
+
 // Profile finds the names of all addresses and returns the profile with figures about it.
 func (r *Recording) Profile(about About) (*pprof.Profile, Figures) {
 	names := r.Table.Resolve(r.locations)
@@ -67,18 +70,21 @@ func (r *Recording) Profile(about About) (*pprof.Profile, Figures) {
 	for i, l := range r.locations {
 		b.location(l, &names[i])
 	}
+	times := map[uint32]map[string][]int64{} // labels by bucket
 	for i := range r.samples {
 		s := &r.samples[i]
+		out := b.sample(s, names)
 		if len(s.moments) == 0 {
-			b.sample(s, names)
+			b.out.Sample = append(b.out.Sample, out)
 		}
 		for _, m := range s.moments {
-			one := *s
-			one.samples, one.events = m.samples, m.events
-			began := r.clock.began.Add(time.Duration(m.bucket) * r.clock.width)
-			out := b.sample(&one, names)
-			out.NumLabel = map[string][]int64{profile.Time: {began.UnixNano()}}
-			out.NumUnit = map[string][]string{profile.Time: {"nanoseconds"}}
+			if times[m.bucket] == nil {
+				times[m.bucket] = map[string][]int64{profile.Time: {r.clock.began.Add(time.Duration(m.bucket) * r.clock.width).UnixNano()}}
+			}
+			// The moments of a sample share its stack and labels, because there may be many.
+			b.out.Sample = append(b.out.Sample, &pprof.Sample{
+				Location: out.Location, Label: out.Label, Value: b.values(&sample{samples: m.samples, events: m.events}), NumLabel: times[m.bucket], NumUnit: timeUnit,
+			})
 		}
 	}
 	figures := r.figures(names, about)
@@ -138,6 +144,7 @@ func (b *builder) mapping(l symbol.Location, n *symbol.Name) *pprof.Mapping {
 	return b.mappings[key]
 }
 
+// sample returns a sample of all its moments.
 func (b *builder) sample(s *sample, names []symbol.Name) *pprof.Sample {
 	out := &pprof.Sample{Value: b.values(s), Label: map[string][]string{}}
 	for _, key := range s.standIns() {
@@ -171,7 +178,6 @@ func (b *builder) sample(s *sample, names []symbol.Name) *pprof.Sample {
 			out.Label[key] = []string{name(value)}
 		}
 	}
-	b.out.Sample = append(b.out.Sample, out)
 	return out
 }
 

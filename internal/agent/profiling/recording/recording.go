@@ -30,8 +30,8 @@ type Options struct {
 	Unwanted func(profiling.Process)
 	// Wanted is called with the process of each sample that is kept. It may be nil.
 	Wanted func(*symbol.Process)
-	// Locations and Bytes limit different addresses and the memory of stacks. 0 is the usual limit.
-	Locations, Bytes int
+	// Locations, Bytes and Moments limit different addresses, the memory of stacks, and the times of samples. 0 is the usual limit.
+	Locations, Bytes, Moments int
 }
 
 // locationKey identifies an address that samples share.
@@ -81,7 +81,7 @@ type Recording struct {
 
 // New returns an empty recording.
 func New(o Options) *Recording {
-	o.Locations, o.Bytes = cmp.Or(o.Locations, maxLocations), cmp.Or(o.Bytes, maxBytes)
+	o.Locations, o.Bytes, o.Moments = cmp.Or(o.Locations, maxLocations), cmp.Or(o.Bytes, maxBytes), cmp.Or(o.Moments, maxMoments)
 	return &Recording{Options: o, locationIDs: map[locationKey]uint32{}, index: map[string]int{}}
 }
 

@@ -7,7 +7,7 @@ import "time"
 // Limits of the times of samples. Above one of them, buckets become twice as long.
 const (
 	maxBuckets = 1200
-	maxMoments = maxStacks // of all samples; in a single bucket there are no more
+	maxMoments = 1 << 18 // of all samples, which have more only in a single bucket
 	// bucket is the shortest bucket. The times of samples are those at which they are read, and the agent reads twice a second.
 	bucket = 500 * time.Millisecond
 )
@@ -50,10 +50,10 @@ func (r *Recording) at(s *sample, samples, events uint64) {
 			s.moments[n-1].events += events
 			return
 		}
-		if r.clock.moments < maxMoments {
+		if r.clock.moments < r.Moments || r.clock.now == 0 { // in one bucket there are no more than stacks
 			break
 		}
-		r.coarsen() // at last all are in one bucket, and that of s is it
+		r.coarsen()
 	}
 	s.moments = append(s.moments, moment{r.clock.now, samples, events})
 	r.clock.moments++

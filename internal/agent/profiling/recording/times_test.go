@@ -6,6 +6,11 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/profiling/symbol"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/run/profile"
 )
 
 // TestTimesAreBounded adds a sample of one thread each second for a day, and one of another thread at the end. The number of buckets is
@@ -55,20 +60,47 @@ func TestSamplesBelongToTheTimeBeforeTheyAreRead(t *testing.T) {
 	}
 }
 
-// With as many different stacks as a recording keeps, all samples end up in one bucket, and one more sample of a known stack has room.
-func TestTimesOfAsManyStacksAsAreKept(t *testing.T) {
-	r := New(Options{})
-	r.samples = make([]sample, maxStacks)
+// With more stacks than times are kept, all samples end up in one bucket, and all have a time.
+func TestTimesOfMoreStacksThanTimes(t *testing.T) {
+	const most, stacks = 100, 250
+	r := New(Options{Moments: most})
+	r.samples = make([]sample, stacks)
+	began := time.Unix(1000, 0)
+	for tick := range 4 {
+		r.Tick(began.Add(time.Duration(tick) * bucket))
+		for i := range r.samples {
+			r.at(&r.samples[i], 1, 1)
+		}
+	}
+	for _, s := range r.samples {
+		if len(s.moments) != 1 || s.moments[0].samples != 4 {
+			t.Fatalf("%v", s.moments)
+		}
+	}
+	if r.clock.moments != stacks {
+		t.Errorf("%d times", r.clock.moments)
+	}
+}
+
+// The times of a sample share its stack and labels: a profile of a busy machine has 120 times of each stack.
+func TestTimesShareTheirStack(t *testing.T) {
+	proc := hostfs.At(t.TempDir())
+	r := New(Options{Table: symbol.New(symbol.Options{Proc: proc, Sys: proc}), All: true})
 	began := time.Unix(1000, 0)
 	for i := range 3 {
 		r.Tick(began.Add(time.Duration(i) * bucket))
+		r.add(&profiling.Sample{Samples: 1, Events: 1, Call: -1, Cause: -1, Thread: "thread"}, &symbol.Process{}, nil, false)
 	}
-	for i := range r.samples {
-		r.at(&r.samples[i], 1, 1)
+	p, _ := r.Profile(About{Event: profiling.Cycles, Frequency: 99})
+	if len(p.Sample) != 2 || p.Sample[0].Value[0] != 2 || p.Sample[1].Value[0] != 1 {
+		t.Fatal(p)
 	}
-	r.Tick(began.Add(3 * bucket))
-	r.at(&r.samples[7], 1, 1)
-	if got := r.samples[7].moments; len(got) != 1 || got[0].samples != 2 || r.clock.moments != maxStacks {
-		t.Errorf("%v, %d moments", got, r.clock.moments)
+	one, other := p.Sample[0], p.Sample[1]
+	if at := [2]int64{one.NumLabel[profile.Time][0], other.NumLabel[profile.Time][0]}; at != [2]int64{began.UnixNano(), began.Add(bucket).UnixNano()} {
+		t.Errorf("the times are %v", at)
+	}
+	same := func(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+	if !same(one.Location, other.Location) || !same(one.Label, other.Label) || !same(one.NumUnit, other.NumUnit) {
+		t.Error("each time has a stack or labels of its own")
 	}
 }
