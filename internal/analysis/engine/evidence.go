@@ -78,7 +78,7 @@ func (s scene) evidenceOCALL(w Workload) (*analysis.Evidence, error) {
 	}
 	var only []promql.Matcher
 	expr := "avg by (instance) (teescope_enclave_crossing_seconds)"
-	if s.several || len(s.ocalls) > 1 {
+	if s.several || s.costs.Measured() > 1 {
 		only = []promql.Matcher{{Label: "instance", Value: w.Instance}}
 	}
 	expr, err := s.memo.narrow(expr, only, "targets", ofTargets)

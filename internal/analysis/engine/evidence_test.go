@@ -80,7 +80,7 @@ func TestWhatAnOCALLCostsHere(t *testing.T) {
 	f := &fake{answers: map[string][]query.Sample{
 		"q": {sample("w", 5), {Labels: map[string]string{"instance": "b", "workload": "w"}, Value: 5, Time: now},
 			{Labels: map[string]string{"instance": "c", "workload": "w"}, Value: 5, Time: now}},
-		ocallQuery: {stated("a", "low", 3e-6), stated("a", "high", 5e-6), stated("b", "low", 2e-6), stated("b", "high", 1e-6)},
+		cost.OCALLQuery: {stated("a", "low", 3e-6), stated("a", "high", 5e-6), stated("b", "low", 2e-6), stated("b", "high", 1e-6)},
 	}}
 	seen := map[string]cost.Cost{}
 	rule := above("r", "q", 1, 0.1)

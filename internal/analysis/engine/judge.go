@@ -122,7 +122,7 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 // view returns the workload as a rule sees it, and whether any sample is the workload's own.
 func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 	w = Workload{
-		Name: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Whole: s.entire().Seconds(), Clock: s.clock(t.Instance), OCALL: s.ocall(t.Instance),
+		Name: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Whole: s.entire().Seconds(), Clock: s.costs.Clock(t.Instance), OCALL: s.costs.OCALL(t.Instance),
 		Load:   s.load(t),
 		values: make(map[string][]query.Sample, len(rule.Signals)), strict: true,
 		thresholds: s.thresholds(rule, t.Workload, t.Instance),

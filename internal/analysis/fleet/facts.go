@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -39,7 +40,8 @@ type Facts struct {
 	evictions []Eviction
 	requested map[string]float64 // by pod
 	lost      [2]int             // series of machines and pods above the limits
-	partial   bool               // a working set may be missing of which nothing is known
+	costs     cost.Machines
+	partial   bool // a working set may be missing of which nothing is known
 }
 
 // podKey identifies a pod: its machine and its name.
@@ -125,6 +127,8 @@ func questions(window time.Duration) []question {
 		rate("sgx_workload_pages_evicted_total", func(p *pod) **float64 { return &p.evicted }),
 		rate(`teescope_enclave_transitions_total{kind="eexit"}`, func(p *pod) **float64 { return &p.exits }),
 		rate("teescope_cpu_seconds_total", func(p *pod) **float64 { return &p.cores }),
+		{expr: cost.ClockQuery, take: func(f *Facts, l map[string]string, v float64) { f.costs.AddClock(l, v) }},
+		{expr: cost.OCALLQuery, take: func(f *Facts, l map[string]string, v float64) { f.costs.AddOCALL(l, v) }},
 		{expr: fmt.Sprintf("topk(%d, sum by (instance, workload, by) (rate(sgx_workload_pages_evicted_by_total[5m]) and sgx_workload_pages_evicted_by_total) > 0)", maxEvictions), take: takeEviction},
 		// Several servers may export the same container.
 		{expr: "sum by (namespace, pod, node) (max by (namespace, pod, container, node) (teescope_kubernetes_epc_request_bytes))", take: takeRequest},
@@ -209,7 +213,7 @@ func Gather(ctx context.Context, source query.Source, at time.Time, window time.
 	}
 	f.partial = f.partial || f.lost[1] > 0
 	for _, p := range f.pods {
-		p.working, p.cost = p.set(), p.estimate()
+		p.working, p.cost = p.set(), p.estimate(f.costs.OCALL(p.node), f.costs.Clock(p.node))
 	}
 	for _, n := range f.nodes {
 		f.weigh(n)

@@ -247,9 +247,9 @@ func (f *Facts) hot(pods []*pod, most int) (list []Pod, more int) {
 	return list, more
 }
 
-// estimate estimates the cores that exits and paging take. It is nil if neither was measured. Of what was not measured the
-// cost is not known, so the range has no upper end.
-func (p *pod) estimate() *Range {
+// estimate estimates the cores that exits and paging take on its machine. It is nil if neither was measured. Of what was
+// not measured the cost is not known, so the range has no upper end.
+func (p *pod) estimate(ocall cost.Cost, clock cost.Clock) *Range {
 	if p.exits == nil && p.loaded == nil {
 		return nil
 	}
@@ -257,13 +257,13 @@ func (p *pod) estimate() *Range {
 	high := 0.0
 	for _, part := range []struct {
 		rate *float64
-		of   cost.Cycles
-	}{{p.exits, cost.OCALL}, {p.loaded, cost.Paging}} {
+		of   cost.Cost
+	}{{p.exits, ocall}, {p.loaded, cost.Paging}} {
 		if part.rate == nil {
 			high = math.Inf(1)
 			continue
 		}
-		low, most := part.of.CPU(*part.rate, cost.UnknownClock)
+		low, most := part.of.CPU(*part.rate, clock)
 		r.Low, high = r.Low+low, high+most
 	}
 	if !math.IsInf(high, 1) {
