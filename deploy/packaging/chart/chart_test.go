@@ -341,8 +341,11 @@ func TestPodMonitor(t *testing.T) {
 	all := objects(t, sets["prometheus operator"], kubernetes)
 	m := get[operator.PodMonitor](t, all)
 	e := m.Spec.PodMetricsEndpoints[0]
-	if !e.HonorLabels {
-		t.Error("the labels pod and namespace of a workload would be those of the agent")
+	if e.HonorLabels {
+		t.Error("an agent can choose the label instance, and claim what belongs to other machines")
+	}
+	if r := e.RelabelConfigs[1]; r.Action != "labeldrop" || r.Regex != "pod|namespace|container" {
+		t.Errorf("the labels pod and namespace of a workload would be renamed: %+v", r)
 	}
 	if r := e.RelabelConfigs[0]; r.TargetLabel != "instance" || r.SourceLabels[0] != "__meta_kubernetes_pod_node_name" {
 		t.Errorf("instance is not the node: %+v", r)

@@ -185,6 +185,45 @@ func TestTargets(t *testing.T) {
 	})
 }
 
+// TestAgentsSpeakOfThemselves has an agent that claims figures of another machine, by labels of its own and by the series about
+// Kubernetes, which name a node. Both are stored as what they are: claims of this agent. The server's own series keep their names.
+func TestAgentsSpeakOfThemselves(t *testing.T) {
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprint(w, `sgx_epc_size_bytes{instance="victim",job="teescope",exported_instance="victim"} 1
+teescope_kubernetes_epc_request_bytes{namespace="shop",pod="db",container="c",node="victim"} 2
+teescope_kubernetes_epc_allocatable_bytes{node="victim"} 3
+teescope_workload_info{workload="db",namespace="shop",pod="db"} 4
+`)
+	}))
+	defer agent.Close()
+	address := strings.TrimPrefix(agent.URL, "http://")
+	o := options(t.TempDir(), &logtest.Log{})
+	o.Interval, o.Targets = 200*time.Millisecond, []string{address}
+	o.Self = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		fmt.Fprint(w, "teescope_kubernetes_epc_allocatable_bytes{node=\"victim\"} 5\n")
+	})
+	s, _ := start(t, o)
+	for expr, want := range map[string]float64{
+		fmt.Sprintf(`sgx_epc_size_bytes{instance=%q,job="teescope"}`, address):                  1,
+		fmt.Sprintf(`exported_teescope_kubernetes_epc_request_bytes{instance=%q}`, address):     2,
+		fmt.Sprintf(`exported_teescope_kubernetes_epc_allocatable_bytes{instance=%q}`, address): 3,
+		fmt.Sprintf(`teescope_workload_info{instance=%q,namespace="shop",pod="db"}`, address):   4,
+		fmt.Sprintf(`teescope_kubernetes_epc_allocatable_bytes{instance=%q}`, s.opts.Instance):  5,
+	} {
+		eventually(t, generous, expr, func() bool {
+			_, _, values := samples(t, s, expr+"[1m]")
+			return len(values) > 0 && values[len(values)-1] == want
+		})
+	}
+	for _, expr := range []string{`{instance="victim"}`, fmt.Sprintf(`{__name__=~"teescope_kubernetes_.*",instance=%q}`, address)} {
+		if labels, _, _ := samples(t, s, expr+"[1m]"); labels != nil {
+			t.Errorf("%s: %v", expr, labels)
+		}
+	}
+}
+
 // TestAgentsComeAndGo writes the file of a discovery while the server runs. An agent that is no longer named is stale at once.
 func TestAgentsComeAndGo(t *testing.T) {
 	one, two := httptest.NewServer(&exporter{}), httptest.NewServer(&exporter{})
