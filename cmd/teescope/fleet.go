@@ -42,12 +42,13 @@ func fleetCommand() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.Node, "node", "", "also list the pods of the machine with this `name`")
 	f.StringVar(&o.whatIf, "what-if", "", "what the move of a pod would change, `POD=NODE`; POD is NAMESPACE/POD or a workload, with @NODE if several machines have it")
+	f.IntVar(&o.Columns, "columns", 5, "list at most this `number` of machines beside each pod, at most 200")
 	f.StringVar(&o.Window, "window", "1h", "`time` of the lowest and highest working sets, from 1m to 1d")
 	f.IntVar(&o.Limit, "limit", 50, "list at most this `number` of machines, at most 2000")
 	f.IntVar(&o.Rows, "rows", 10, "list at most this `number` of rows in each other table, at most 500")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	serverFlags(cmd, &o.Server, &o.Access)
-	for _, name := range []string{"node", "what-if", "window", "limit", "rows"} {
+	for _, name := range []string{"node", "what-if", "window", "limit", "rows", "columns"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	return cmd
@@ -75,7 +76,7 @@ func (o *fleetFlags) read() error {
 	for _, number := range []struct {
 		flag        string
 		value, most int
-	}{{"limit", o.Limit, 2000}, {"rows", o.Rows, 500}} {
+	}{{"limit", o.Limit, 2000}, {"rows", o.Rows, 500}, {"columns", o.Columns, 200}} {
 		if number.value < 1 || number.value > number.most {
 			return fmt.Errorf("--%s %d: use a number from 1 to %d", number.flag, number.value, number.most)
 		}

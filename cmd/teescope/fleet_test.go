@@ -16,6 +16,7 @@ func TestFleetFlags(t *testing.T) {
 		{"--window", "soon", "from 1m to 1d"},
 		{"--limit", "0", "from 1 to 2000"},
 		{"--rows", "501", "from 1 to 500"},
+		{"--columns", "0", "from 1 to 200"},
 		{"--what-if", "a=b=n1", "nothing listens"}, // the pod a=b
 	} {
 		_, _, err := execute(t, "fleet", "--server", "127.0.0.1:1", tt.flag, tt.value)
@@ -24,7 +25,7 @@ func TestFleetFlags(t *testing.T) {
 		}
 	}
 	var o fleetFlags
-	o.whatIf, o.Window, o.Limit, o.Rows = "a=b@n1:9750=n2:9750", "1h", 1, 1
+	o.whatIf, o.Window, o.Limit, o.Rows, o.Columns = "a=b@n1:9750=n2:9750", "1h", 1, 1, 1
 	if err := o.read(); err != nil || o.Pod != "a=b@n1:9750" || o.To != "n2:9750" {
 		t.Errorf("%+v, %v", o, err)
 	}

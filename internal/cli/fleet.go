@@ -23,19 +23,20 @@ import (
 
 // Fleet queries the state of all machines from a server.
 type Fleet struct {
-	Server string
-	Access remote.Access
-	Node   string // lists its pods; empty: none
-	Pod    string // what its move to the machine To would change; both or none
-	To     string
-	Window string // of the lowest and highest working sets; empty: the server's
-	Limit  int    // machines in the answer
-	Rows   int    // rows of each other table
+	Server  string
+	Access  remote.Access
+	Node    string // lists its pods; empty: none
+	Pod     string // what its move to the machine To would change; both or none
+	To      string
+	Window  string // of the lowest and highest working sets; empty: the server's
+	Limit   int    // machines in the answer
+	Rows    int    // rows of each other table
+	Columns int    // machines beside each pod
 }
 
 // Show writes the fleet as text or JSON.
 func (o Fleet) Show(ctx context.Context, out io.Writer, asJSON bool) error {
-	q := url.Values{"limit": {strconv.Itoa(o.Limit)}, "rows": {strconv.Itoa(o.Rows)}}
+	q := url.Values{"limit": {strconv.Itoa(o.Limit)}, "rows": {strconv.Itoa(o.Rows)}, "columns": {strconv.Itoa(o.Columns)}}
 	for name, value := range map[string]string{"node": o.Node, "pod": o.Pod, "to": o.To, "window": o.Window} {
 		if value != "" {
 			q.Set(name, value)
@@ -192,17 +193,46 @@ func (r *fleetReport) placement() {
 		if f.Room != "" {
 			room = f.Room
 		}
-		rows = append(rows, []string{f.Pod, f.Node, span(&f.WorkingSet, "bytes"), strconv.Itoa(f.Nodes), room})
+		rows = append(rows, []string{f.Pod, f.Node, span(&f.WorkingSet, "bytes"), strconv.Itoa(f.Nodes), strconv.Itoa(f.Unknown), room})
 	}
-	r.table("Where pods fit", []string{"POD", "MACHINE", "WORKING SET", "OTHER MACHINES WITH ROOM", "MOST ROOM"}, rows, r.view.LeftOut.Fits)
+	r.table("Where pods fit", []string{"POD", "MACHINE", "WORKING SET", "OTHER MACHINES WITH ROOM", "NOT KNOWN", "MOST ROOM"}, rows, r.view.LeftOut.Fits)
+	r.matrix(p)
 	rows = nil
 	for _, m := range p.Moves {
 		rows = append(rows, []string{m.Pod, m.From, m.To, render.Value(m.Bytes, "bytes")})
 	}
-	if p.Crowded > 0 && len(p.Moves) == 0 {
-		r.title(fmt.Sprintf("No move relieves one of %s working sets exceed their EPC", text.Plural(p.Crowded, "machine whose", "machines whose")))
+	more := ""
+	if p.Unjudged > 0 {
+		more = fmt.Sprintf(" (not known of %d more)", p.Unjudged)
 	}
-	r.table(fmt.Sprintf("Moves that relieve %d of %d machines whose working sets exceed their EPC", p.Relieved, p.Crowded), []string{"POD", "FROM", "TO", "WORKING SET"}, rows, r.view.LeftOut.Moves)
+	if p.Crowded == 0 && p.Unjudged > 0 {
+		r.title("No machine is known to have working sets that exceed its EPC" + more)
+	}
+	if p.Crowded > 0 && len(p.Moves) == 0 {
+		r.title(fmt.Sprintf("No move relieves one of %s working sets exceed their EPC", text.Plural(p.Crowded, "machine whose", "machines whose")) + more)
+	}
+	r.table(fmt.Sprintf("Moves that relieve %d of %d machines whose working sets exceed their EPC%s", p.Relieved, p.Crowded, more), []string{"POD", "FROM", "TO", "WORKING SET"}, rows, r.view.LeftOut.Moves)
+}
+
+// matrix writes whether each pod fits on each of some machines.
+func (r *fleetReport) matrix(p fleet.Placement) {
+	var rows [][]string
+	for _, f := range p.Fits {
+		row := []string{f.Pod}
+		for _, c := range f.Cells {
+			row = append(row, string(c.Fits)+" "+span(c.Pressure, "ratio"))
+		}
+		if len(row) == 1+len(p.Columns) {
+			rows = append(rows, row)
+		}
+	}
+	if len(p.Columns) > 0 {
+		title := "Whether each pod fits on each machine, and the pressure there with it"
+		if more := r.view.LeftOut.Columns; more > 0 {
+			title += fmt.Sprintf(" (without %s)", text.Plural(more, "more machine", "more machines"))
+		}
+		r.table(title, append([]string{"POD"}, p.Columns...), rows, 0)
+	}
 }
 
 func (r *fleetReport) whatIf(w fleet.WhatIf) {

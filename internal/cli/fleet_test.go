@@ -32,12 +32,14 @@ func someFleet() fleet.View {
 		Hottest:   []fleet.Pod{{Name: "shop/db", Node: "n1", WorkingSet: &fleet.Range{Low: 40 << 20, High: of(60 << 20)}, Exits: of(37_000), Cost: &fleet.Range{Low: 0.1, High: of(0.4)}}},
 		Evictions: []fleet.Eviction{{Node: "n1", Workload: "db", By: "batch", Pages: 12}},
 		Placement: fleet.Placement{
-			Fits:  []fleet.Fit{{Pod: "shop/db", Node: "n1", WorkingSet: fleet.Range{Low: 40 << 20, High: of(60 << 20)}, Nodes: 3, Room: "n2"}},
+			Fits: []fleet.Fit{{Pod: "shop/db", Node: "n1", WorkingSet: fleet.Range{Low: 40 << 20, High: of(60 << 20)}, Nodes: 3, Unknown: 4, Room: "n2",
+				Cells: []fleet.Cell{{Fits: fleet.Yes, Pressure: &fleet.Range{Low: 0.5, High: of(0.75)}}, {Fits: fleet.Here, Pressure: &fleet.Range{Low: 1.25}}}}},
+			Columns: []string{"n2", "n1\x1b[31m"}, Unjudged: 5,
 			Moves: []fleet.Move{{Pod: "shop/db", From: "n1", To: "n2", Bytes: 60 << 20}}, Crowded: 2, Relieved: 1,
 		},
 		WhatIf:   &fleet.WhatIf{Pod: "shop/db", From: fleet.Change{Node: "n1", Available: of(96 << 20), Before: &fleet.Range{Low: 1.25}, After: &fleet.Range{Low: 0.5, High: of(0.75)}}, To: fleet.Change{Node: "n2"}, Fits: fleet.Unknown, Notes: []string{"the EPC of the new machine was not measured"}},
 		Causes:   []render.Cause{{Rule: "epc-thrashing", Title: "EPC thrashing", Severity: "high", Machines: 14, Findings: 20, SavedLow: 1.5, SavedHigh: 3, Members: []render.Member{{Workload: "db", Instance: "n1"}}}},
-		LeftOut:  fleet.LeftOut{Nodes: 950},
+		LeftOut:  fleet.LeftOut{Nodes: 950, Columns: 8},
 		Problems: []query.Problem{{Kind: query.Failed, Query: "up", Error: "too slow"}},
 	}
 }
@@ -50,11 +52,11 @@ func TestFleet(t *testing.T) {
 	}))
 	defer s.Close()
 	var out bytes.Buffer
-	o := Fleet{Server: s.URL, Node: "n1", Pod: "db", To: "n2", Window: "1h", Limit: 7, Rows: 8}
+	o := Fleet{Server: s.URL, Node: "n1", Pod: "db", To: "n2", Window: "1h", Limit: 7, Rows: 8, Columns: 9}
 	if err := o.Show(t.Context(), &out, false); err != nil {
 		t.Fatal(err)
 	}
-	if want := "/api/fleet?limit=7&node=n1&pod=db&rows=8&to=n2&window=1h"; asked != want {
+	if want := "/api/fleet?columns=9&limit=7&node=n1&pod=db&rows=8&to=n2&window=1h"; asked != want {
 		t.Errorf("asked for %s, want %s", asked, want)
 	}
 	got := out.String()
@@ -69,7 +71,10 @@ func TestFleet(t *testing.T) {
 		"40 MiB to 60 MiB",
 		"37k/s",
 		"db           batch       12/s",
-		"Moves that relieve 1 of 2 machines",
+		"Moves that relieve 1 of 2 machines whose working sets exceed their EPC (not known of 5 more)",
+		"3                         4          n2",
+		"fits on each machine, and the pressure there with it (without 8 more machines)",
+		"shop/db  yes 50 % to 75 %  here at least 125 %",
 		"EPC thrashing (epc-thrashing): 20 findings on 14 machines, at most high. In total 1.5 to 3 CPU cores saved",
 		"up  too slow",
 	} {
@@ -92,7 +97,7 @@ func TestNoMove(t *testing.T) {
 	view.Placement.Moves, view.Placement.Relieved = nil, 0
 	report := fleetReport{view: view}
 	report.write()
-	if want := "\nNo move relieves one of 2 machines whose working sets exceed their EPC\n"; !strings.Contains(report.String(), want) {
+	if want := "\nNo move relieves one of 2 machines whose working sets exceed their EPC (not known of 5 more)\n"; !strings.Contains(report.String(), want) {
 		t.Errorf("it lacks %q:\n%s", want, report.String())
 	}
 }

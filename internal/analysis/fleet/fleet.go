@@ -48,6 +48,7 @@ type LeftOut struct {
 	Nodes     int `json:"nodes"`
 	Pods      int `json:"pods"`
 	Fits      int `json:"fits"`
+	Columns   int `json:"columns"`
 	Moves     int `json:"moves"`
 	Evictions int `json:"evictions"`
 	Causes    int `json:"causes"`
@@ -125,12 +126,16 @@ type Eviction struct {
 type Placement struct {
 	// Fits are the pods with a known working set, those first whose machine has the highest pressure.
 	Fits []Fit `json:"fits"`
+	// Columns are the machines of the cells of Fits: those that may have enclaves, those with the most room first.
+	Columns []string `json:"columns"`
 	// Moves would take pods off machines whose working sets exceed the EPC, found by first fit.
 	Moves []Move `json:"moves"`
-	// Crowded is the number of machines whose highest working sets, all of which are known, exceed their EPC. Relieved is how
-	// many of them the moves relieve.
+	// Crowded is the number of machines whose highest working sets exceed their EPC, also if only those that were measured do.
+	// Relieved is how many of them the moves relieve. Unjudged is the number of machines with SGX that may also be crowded: a
+	// working set or the EPC was not measured.
 	Crowded  int `json:"crowded"`
 	Relieved int `json:"relieved"`
+	Unjudged int `json:"unjudged"`
 }
 
 // A Fit is a pod and the number of other machines that have room for its highest working set.
@@ -139,7 +144,17 @@ type Fit struct {
 	Node       string `json:"node"`
 	WorkingSet Range  `json:"working_set_bytes"`
 	Nodes      int    `json:"nodes"`
-	Room       string `json:"room,omitempty"` // the one with the most room
+	// Unknown is the number of other machines of which it is not known whether they have.
+	Unknown int    `json:"unknown"`
+	Room    string `json:"room,omitempty"` // the one with the most room
+	// Cells say for each of [Placement.Columns] whether the pod fits there.
+	Cells []Cell `json:"cells,omitempty"`
+}
+
+// A Cell says whether a pod fits on a machine, and the pressure there with the pod.
+type Cell struct {
+	Fits     Answer `json:"fits"`
+	Pressure *Range `json:"pressure,omitempty"`
 }
 
 // A Move is a pod and the first machine that has room for it.
@@ -158,6 +173,7 @@ const (
 	Yes     Answer = "yes"
 	No      Answer = "no"
 	Unknown Answer = "unknown"
+	Here    Answer = "here" // the pod is on this machine
 )
 
 // A WhatIf is what the move of one pod would change.

@@ -195,18 +195,80 @@ func TestMachinesHaveCosts(t *testing.T) {
 	}
 }
 
+// TestPlacement has odd and dark, of which it is not known whether they have room.
 func TestPlacement(t *testing.T) {
 	p := gather(t, mixed()).View(Limits{Nodes: 100, Rows: 100}, "", nil).Placement
 	var got []string
 	for _, f := range p.Fits {
-		got = append(got, fmt.Sprintf("%s@%s %d %s", f.Pod, f.Node, f.Nodes, f.Room))
+		got = append(got, fmt.Sprintf("%s@%s %d %d %s", f.Pod, f.Node, f.Nodes, f.Unknown, f.Room))
 	}
-	want := []string{"shop/d@sgx3 0 ", "shop/e@sgx3 1 sgx2", "shop/a@sgx1 0 ", "shop/b@sgx1 1 sgx2", "shop/c@sgx2 0 "}
+	// Of a, 40 MiB fit on sgx2 and 60 do not; of b, 20 fit on idle and 30 do not.
+	want := []string{"shop/d@sgx3 0 2 ", "shop/e@sgx3 1 2 sgx2", "shop/a@sgx1 0 3 ", "shop/b@sgx1 1 3 sgx2", "shop/c@sgx2 0 2 "}
 	if !slices.Equal(got, want) {
 		t.Errorf("fits %q\nwant %q", got, want)
 	}
-	if want := []Move{{"shop/e", "sgx3", "sgx2", 40 * mib}}; !slices.Equal(p.Moves, want) || p.Crowded != 1 || p.Relieved != 1 {
-		t.Errorf("moves %v, %d crowded, %d relieved", p.Moves, p.Crowded, p.Relieved)
+	if want := []Move{{"shop/e", "sgx3", "sgx2", 40 * mib}}; !slices.Equal(p.Moves, want) || p.Crowded != 1 || p.Relieved != 1 || p.Unjudged != 1 {
+		t.Errorf("moves %v, %d crowded, %d relieved, %d unjudged", p.Moves, p.Crowded, p.Relieved, p.Unjudged)
+	}
+}
+
+// TestMatrix has each pod on each machine that may have enclaves, those with the most room first: sgx2 with 46, idle with 20, sgx1
+// with 6 to 36, sgx3 with -14, and odd of which it is not known. The pressure is that with the pod.
+func TestMatrix(t *testing.T) {
+	f := gather(t, mixed())
+	rows := func(p Placement) (all []string) {
+		for _, fit := range p.Fits {
+			line := fit.Pod
+			for _, c := range fit.Cells {
+				line += fmt.Sprintf(" %s %s", c.Fits, written(c.Pressure, 0.01))
+			}
+			all = append(all, line)
+		}
+		return all
+	}
+	v := f.View(Limits{Nodes: 1, Rows: 9, Columns: 9}, "", nil)
+	if want := []string{"sgx2", "idle", "sgx1", "sgx3", "odd"}; !slices.Equal(v.Placement.Columns, want) || v.LeftOut.Columns != 0 {
+		t.Errorf("columns %q, %+v", v.Placement.Columns, v.LeftOut)
+	}
+	got, want := rows(v.Placement), []string{
+		"shop/d no 125-125 no 350-350 no 135.4-166.7 here 114.6-114.6 unknown 72.92-",
+		"shop/e yes 93.75-93.75 no 200-200 no 104.2-135.4 here 114.6-114.6 unknown 41.67-",
+		"shop/a unknown 93.75-114.6 no 200-300 here 62.5-93.75 no 156.2-177.1 unknown 41.67-",
+		"shop/b yes 72.92-83.33 unknown 100-150 here 62.5-93.75 no 135.4-145.8 unknown 20.83-",
+		"shop/c here 52.08-52.08 no 250-250 no 114.6-145.8 no 166.7-166.7 unknown 52.08-",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for i, fit := range v.Placement.Fits { // one judgement for both
+		for j, c := range fit.Cells {
+			if c.Fits == Here {
+				continue
+			}
+			if w, err := f.Move(fit.Pod, v.Placement.Columns[j]); err != nil || w.Fits != c.Fits || written(w.To.After, 1) != written(c.Pressure, 1) {
+				t.Errorf("row %d, column %d: %+v, %v, want %+v", i, j, w, err, c)
+			}
+		}
+	}
+	one := f.View(Limits{Nodes: 1, Rows: 1, Columns: 1}, "sgx1", nil)
+	if got := rows(one.Placement); len(got) != 1 || got[0] != "shop/a here 62.5-93.75" || one.Placement.Columns[0] != "sgx1" || one.LeftOut.Columns != 4 {
+		t.Errorf("of sgx1: %q, %+v, %+v", got, one.Placement, one.LeftOut)
+	}
+}
+
+// TestCrowdedIsBounded has machines of which a working set was not measured: the others of x are larger than its EPC, those of y may
+// be, of z the EPC was not measured, and none has no EPC at all.
+func TestCrowdedIsBounded(t *testing.T) {
+	all := slices.Concat(
+		machine("x", 50*mib), running("x", "a", 60*mib, 70*mib), table{{resident, "instance=x,workload=b", mib}},
+		machine("y", 50*mib), running("y", "a", 40*mib, 90*mib), table{{resident, "instance=y,workload=b", mib}},
+		table{{up, "instance=z", 1}, {tee, "instance=z,tee=sgx", 1}}, running("z", "a", mib, mib),
+		machine("none", 50*mib), table{{reserved, "instance=none", 50 * mib}}, running("none", "a", 5*mib, 5*mib),
+		machine("r", 50*mib), running("r", "small", mib, mib),
+	)
+	p := gather(t, all).View(Limits{Nodes: 9, Rows: 9}, "", nil).Placement
+	if want := []Move{{"shop/a", "none", "r", 5 * mib}}; !slices.Equal(p.Moves, want) || p.Crowded != 2 || p.Relieved != 1 || p.Unjudged != 2 {
+		t.Errorf("moves %v, %d crowded, %d relieved, %d unjudged", p.Moves, p.Crowded, p.Relieved, p.Unjudged)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -14,36 +15,85 @@ import (
 // maxMoves bounds the moves that are searched for.
 const maxMoves = 1_000
 
-// headroom is a machine and the EPC that the highest working sets of its enclaves leave.
-type headroom struct {
-	name string
-	free float64
+// room is a machine and the EPC that the working sets of its enclaves leave. Negative values are missing EPC.
+type room struct {
+	name   string
+	least  float64 // with the highest working sets; -Inf if not known
+	most   float64 // with the lowest working sets; +Inf if not known
+	closed bool    // it is known that the machine can have no enclave
 }
 
-// headrooms returns the machines of which both is known, in the given order. Negative values are missing EPC.
-func (f *Facts) headrooms(names []string) []headroom {
-	var all []headroom
-	for _, name := range names {
-		if n := f.nodes[name]; n.available != nil && n.demand != nil && n.demand.High != nil {
-			all = append(all, headroom{name, *n.available - *n.demand.High})
+// room returns the room of a machine.
+func (f *Facts) room(name string) room {
+	n := f.nodes[name]
+	r := room{name: name, least: math.Inf(-1), most: math.Inf(1), closed: !n.silent() && n.plain()}
+	if n.available == nil {
+		return r
+	}
+	r.closed = r.closed || *n.available < pageSize
+	r.most = *n.available
+	if n.demand != nil {
+		r.most -= n.demand.Low
+		if n.demand.High != nil {
+			r.least = *n.available - *n.demand.High
 		}
 	}
-	return all
+	return r
+}
+
+// known reports whether it is known how much EPC the highest working sets leave.
+func (r room) known() bool { return !math.IsInf(r.least, -1) }
+
+// crowded reports whether working sets exceed the EPC. Those that were measured may be enough to know that.
+func (r room) crowded() bool { return r.most < 0 || r.known() && r.least < 0 }
+
+// plain reports whether a machine is known to offer no SGX.
+func (n *node) plain() bool { return n.tees != nil && !n.mayHaveEnclaves() }
+
+func (n *node) mayHaveEnclaves() bool { return n.size != nil || n.tees[sgx] }
+
+// takes says whether a working set fits. A working set of nil was not measured.
+func (r room) takes(set *Range) Answer {
+	low, high := 0.0, math.Inf(1)
+	if set != nil {
+		low, high = set.Low, *set.High
+	}
+	switch {
+	case r.closed, low > r.most:
+		return No
+	case high <= r.least:
+		return Yes
+	}
+	return Unknown
 }
 
 // placement says which pods fit on which other machines, and how moves would relieve those whose working sets are larger
-// than their EPC.
-func (f *Facts) placement(names []string, most int, left *LeftOut) Placement {
-	headrooms := f.headrooms(names)
+// than their EPC. With the name of a machine, its pods and its column are the first.
+func (f *Facts) placement(names []string, limits Limits, machine string, left *LeftOut) Placement {
 	var p Placement
-	p.Fits, left.Fits = f.fits(headrooms, most)
-	p.Moves, p.Crowded, p.Relieved = f.moves(headrooms)
-	p.Moves, left.Moves = first(p.Moves, most)
+	var rooms []room
+	for _, name := range names {
+		r := f.room(name)
+		rooms = append(rooms, r)
+		switch n := f.nodes[name]; {
+		case r.crowded():
+			p.Crowded++
+		case !r.known() && n.mayHaveEnclaves() && (!r.closed || len(n.pods) > 0):
+			p.Unjudged++
+		}
+	}
+	p.Fits, left.Fits = f.fits(rooms, limits.Rows, machine)
+	p.Columns, left.Columns = f.columns(rooms, limits.Columns, machine)
+	for i := range p.Fits {
+		f.fill(&p.Fits[i], p.Columns)
+	}
+	p.Moves, p.Relieved = f.moves(rooms)
+	p.Moves, left.Moves = first(p.Moves, limits.Rows)
 	return p
 }
 
 // fits returns a row for each pod with a known working set.
-func (f *Facts) fits(headrooms []headroom, most int) (list []Fit, more int) {
+func (f *Facts) fits(rooms []room, most int, machine string) (list []Fit, more int) {
 	var pods []*pod
 	for _, p := range f.pods {
 		if p.working != nil {
@@ -51,21 +101,25 @@ func (f *Facts) fits(headrooms []headroom, most int) (list []Fit, more int) {
 		}
 	}
 	slices.SortFunc(pods, func(a, b *pod) int {
-		return cmp.Or(cmp.Compare(b.crowd, a.crowd), cmp.Compare(*b.working.High, *a.working.High), cmp.Compare(a.node, b.node), cmp.Compare(a.name, b.name))
+		return cmp.Or(others(a.node, machine)-others(b.node, machine), cmp.Compare(b.crowd, a.crowd), cmp.Compare(*b.working.High, *a.working.High),
+			cmp.Compare(a.node, b.node), cmp.Compare(a.name, b.name))
 	})
 	pods, more = first(pods, most)
-	headrooms = slices.Clone(headrooms)
-	slices.SortStableFunc(headrooms, func(a, b headroom) int { return cmp.Compare(b.free, a.free) })
+	rooms = slices.Clone(rooms)
+	slices.SortStableFunc(rooms, func(a, b room) int { return cmp.Compare(b.least, a.least) })
 	list = []Fit{}
 	for _, p := range pods {
 		fit := Fit{Pod: p.name, Node: p.node, WorkingSet: *p.working}
-		for _, r := range headrooms {
-			if r.free < fit.peak() {
-				break
+		for _, r := range rooms {
+			if r.name == p.node {
+				continue
 			}
-			if r.name != p.node {
+			switch r.takes(p.working) {
+			case Yes:
 				fit.Nodes++
 				fit.Room = cmp.Or(fit.Room, r.name)
+			case Unknown:
+				fit.Unknown++
 			}
 		}
 		list = append(list, fit)
@@ -73,38 +127,72 @@ func (f *Facts) fits(headrooms []headroom, most int) (list []Fit, more int) {
 	return list, more
 }
 
-func (f Fit) peak() float64 { return *f.WorkingSet.High }
+// others returns 0 for a machine, and 1 for others.
+func others(node, machine string) int {
+	if node == machine {
+		return 0
+	}
+	return 1
+}
+
+// columns returns the machines that may have enclaves, those with the most room first.
+func (f *Facts) columns(rooms []room, most int, machine string) (names []string, more int) {
+	rooms = slices.DeleteFunc(slices.Clone(rooms), func(r room) bool {
+		return r.closed || !f.nodes[r.name].mayHaveEnclaves()
+	})
+	slices.SortStableFunc(rooms, func(a, b room) int {
+		return cmp.Or(others(a.name, machine)-others(b.name, machine), cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most))
+	})
+	rooms, more = first(rooms, most)
+	names = []string{}
+	for _, r := range rooms {
+		names = append(names, r.name)
+	}
+	return names, more
+}
+
+// fill adds the cells of a pod.
+func (f *Facts) fill(fit *Fit, columns []string) {
+	for _, name := range columns {
+		n := f.nodes[name]
+		cell := Cell{Fits: Here, Pressure: of(n.demand, n.available)}
+		if name != fit.Node {
+			cell = Cell{Fits: f.room(name).takes(&fit.WorkingSet), Pressure: of(with(n.demand, &fit.WorkingSet), n.available)}
+		}
+		fit.Cells = append(fit.Cells, cell)
+	}
+}
 
 // moves searches by first fit, beginning with the machine that lacks most. From each it takes the smallest pod that
 // relieves it alone, or else the largest that fits elsewhere.
-func (f *Facts) moves(headrooms []headroom) (moves []Move, crowded, relieved int) {
+func (f *Facts) moves(rooms []room) (moves []Move, relieved int) {
 	moves = []Move{}
-	var lacking []headroom
-	for _, r := range headrooms {
-		if r.free < 0 {
+	rooms = slices.DeleteFunc(slices.Clone(rooms), func(r room) bool { return !r.known() })
+	var lacking []room
+	for _, r := range rooms {
+		if r.least < 0 {
 			lacking = append(lacking, r)
 		}
 	}
-	slices.SortStableFunc(lacking, func(a, b headroom) int { return cmp.Compare(a.free, b.free) })
-	headrooms = slices.Clone(headrooms)
+	slices.SortStableFunc(lacking, func(a, b room) int { return cmp.Compare(a.least, b.least) })
 	for _, from := range lacking {
 		pods := f.bySize(from.name)
-		for from.free < 0 && len(pods) > 0 && len(moves) < maxMoves {
-			i, to := choose(pods, -from.free, headrooms)
+		for from.least < 0 && len(pods) > 0 && len(moves) < maxMoves {
+			i, to := choose(pods, -from.least, rooms)
 			if to == nil {
 				break
 			}
 			bytes := *pods[i].working.High
 			moves = append(moves, Move{pods[i].name, from.name, to.name, bytes})
-			to.free -= bytes
-			from.free += bytes
+			to.least -= bytes
+			from.least += bytes
 			pods = slices.Delete(pods, i, i+1)
 		}
-		if from.free >= 0 {
+		if from.least >= 0 {
 			relieved++
 		}
 	}
-	return moves, len(lacking), relieved
+	return moves, relieved
 }
 
 // bySize returns the pods of a machine, the largest working set first.
@@ -116,26 +204,26 @@ func (f *Facts) bySize(machine string) []*pod {
 
 // choose returns the pod to move and the first machine that has room for it, or nil. Pods are sorted by size. It
 // chooses a single pod: the smallest pod that is enough, if it fits on a machine, or else the largest pod that fits.
-func choose(pods []*pod, lacks float64, headrooms []headroom) (int, *headroom) {
+func choose(pods []*pod, lacks float64, rooms []room) (int, *room) {
 	below := func(bytes float64) int {
 		return sort.Search(len(pods), func(i int) bool { return *pods[i].working.High < bytes })
 	}
 	most := 0.0
-	for _, r := range headrooms {
-		most = max(most, r.free)
+	for _, r := range rooms {
+		most = max(most, r.least)
 	}
 	fits := sort.Search(len(pods), func(i int) bool { return *pods[i].working.High <= most })
 	i := max(fits, below(lacks)-1)
 	if i == len(pods) || *pods[i].working.High == 0 {
 		return 0, nil
 	}
-	return i, firstFit(*pods[i].working.High, headrooms)
+	return i, firstFit(*pods[i].working.High, rooms)
 }
 
-func firstFit(bytes float64, headrooms []headroom) *headroom {
-	for i := range headrooms {
-		if headrooms[i].free >= bytes {
-			return &headrooms[i]
+func firstFit(bytes float64, rooms []room) *room {
+	for i := range rooms {
+		if rooms[i].least >= bytes {
+			return &rooms[i]
 		}
 	}
 	return nil
@@ -165,20 +253,21 @@ func (f *Facts) Move(name, to string) (*WhatIf, error) {
 	}
 	from, on, set := f.nodes[p.node], f.nodes[to], p.working
 	w := &WhatIf{Pod: p.name, Notes: []string{}, From: change(p.node, from, f.without(from, p)), To: change(to, on, with(on.demand, set))}
-	w.Fits = f.answer(w, on, set)
+	w.Fits = f.room(to).takes(set)
+	f.note(w, on, set)
 	return w, nil
 }
 
-// answer judges the new machine, and notes why something is not known.
-func (f *Facts) answer(w *WhatIf, on *node, set *Range) Answer {
+// note notes why something is not known, and what the answer is based on.
+func (f *Facts) note(w *WhatIf, on *node, set *Range) {
 	note := func(s string) { w.Notes = append(w.Notes, s) }
 	if on.silent() {
 		note("the agent of the new machine does not answer")
-		return Unknown
+		return
 	}
-	if on.tees != nil && !on.tees[sgx] && on.size == nil {
+	if on.plain() {
 		note("the new machine offers no SGX")
-		return No
+		return
 	}
 	if set == nil {
 		note("the working set of the pod was not measured")
@@ -191,7 +280,7 @@ func (f *Facts) answer(w *WhatIf, on *node, set *Range) Answer {
 	}
 	if on.available != nil && *on.available < pageSize {
 		note("the new machine has no EPC for enclaves")
-		return No
+		return
 	}
 	if on.available != nil && on.demand == nil && on.unmeasured == 0 {
 		note("what the enclaves on the new machine need was not measured")
@@ -199,20 +288,13 @@ func (f *Facts) answer(w *WhatIf, on *node, set *Range) Answer {
 	if f.partial {
 		note("a query failed or was bounded, so working sets of other pods may be missing")
 	}
-	if after := w.To.After; after != nil {
-		switch {
-		case after.Low > 1:
-			if f.upperBound(w.From.Node) || f.upperBound(w.To.Node) {
-				note("working sets are upper bounds while no pages are evicted, so it may still fit")
-			}
-			return No
-		case after.High != nil && *after.High <= 1:
-			return Yes
-		case after.High != nil:
-			note("it fits with the lowest working sets, and not with the highest ones")
-		}
+	after := w.To.After
+	switch {
+	case w.Fits == No && after != nil && (f.upperBound(w.From.Node) || f.upperBound(w.To.Node)):
+		note("working sets are upper bounds while no pages are evicted, so it may still fit")
+	case w.Fits == Unknown && after != nil && after.High != nil:
+		note("it fits with the lowest working sets, and not with the highest ones")
 	}
-	return Unknown
 }
 
 // upperBound reports whether nothing is known to be evicted on a machine. Its enclaves may then need less than their working sets.

@@ -15,8 +15,9 @@ import (
 
 // Limits bound the lists of a [View].
 type Limits struct {
-	Nodes int // machines
-	Rows  int // of each other list
+	Nodes   int // machines
+	Rows    int // of each other list
+	Columns int // machines beside each pod of [Placement]
 }
 
 // View describes the fleet. With the name of a machine, it lists the pods of that machine too. Causes are those of all
@@ -38,7 +39,7 @@ func (f *Facts) View(limits Limits, machine string, causes []render.Cause) View 
 	v.Hottest, _ = f.hot(slices.Collect(maps.Values(f.pods)), limits.Rows)
 	v.Evictions, v.LeftOut.Evictions = first(v.Evictions, limits.Rows)
 	v.Causes, v.LeftOut.Causes = first(v.Causes, limits.Rows)
-	v.Placement = f.placement(nodes, limits.Rows, &v.LeftOut)
+	v.Placement = f.placement(nodes, limits, machine, &v.LeftOut)
 	if n := f.nodes[machine]; n != nil {
 		v.Pods, v.LeftOut.Pods = f.hot(n.pods, limits.Rows)
 	}

@@ -33,10 +33,11 @@ const (
 	// maxTime is the time limit of all queries of a request.
 	maxTime = 30 * time.Second
 	// The limits of the parameters.
-	usualNodes, maxNodes = 200, 2_000
-	usualRows, maxRows   = 50, 500
-	usualWindow          = time.Hour
-	maxWindow            = 24 * time.Hour
+	usualNodes, maxNodes     = 200, 2_000
+	usualRows, maxRows       = 50, 500
+	usualColumns, maxColumns = 12, 200
+	usualWindow              = time.Hour
+	maxWindow                = 24 * time.Hour
 	// maxName is the maximum length of a name in a request, in bytes.
 	maxName = 1_000
 )
@@ -67,7 +68,7 @@ type wanted struct {
 }
 
 // ServeHTTP answers with the fleet. ?node=NAME adds the pods of a machine, and ?pod=NAME&to=NODE what the move of a pod would
-// change. ?limit and ?rows bound the lists of machines and all others. ?window is the time of the lowest and highest working sets.
+// change. ?limit and ?rows bound the lists of machines and all others, and ?columns the machines beside each pod. ?window is the time of the lowest and highest working sets.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	want, err := read(r.URL.Query())
 	if err != nil {
@@ -150,10 +151,10 @@ func (a *API) gather(ctx context.Context, window time.Duration) *fleet.Facts {
 	return f
 }
 
-var parameters = []string{"node", "pod", "to", "limit", "rows", "window"}
+var parameters = []string{"node", "pod", "to", "limit", "rows", "columns", "window"}
 
 func read(in url.Values) (w wanted, err error) {
-	w = wanted{window: usualWindow, limits: fleet.Limits{Nodes: usualNodes, Rows: usualRows}, node: in.Get("node"), pod: in.Get("pod"), onto: in.Get("to")}
+	w = wanted{window: usualWindow, limits: fleet.Limits{Nodes: usualNodes, Rows: usualRows, Columns: usualColumns}, node: in.Get("node"), pod: in.Get("pod"), onto: in.Get("to")}
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		switch {
 		case !slices.Contains(parameters, name):
@@ -168,7 +169,7 @@ func read(in url.Values) (w wanted, err error) {
 	for name, p := range map[string]struct {
 		to   *int
 		most int
-	}{"limit": {&w.limits.Nodes, maxNodes}, "rows": {&w.limits.Rows, maxRows}} {
+	}{"limit": {&w.limits.Nodes, maxNodes}, "rows": {&w.limits.Rows, maxRows}, "columns": {&w.limits.Columns, maxColumns}} {
 		if s := in.Get(name); s != "" {
 			if *p.to, err = strconv.Atoi(s); err != nil || *p.to < 1 || *p.to > p.most {
 				return w, fmt.Errorf("%s=%.40q: use a number from 1 to %d", name, s, p.most)

@@ -128,6 +128,13 @@ func TestAnswer(t *testing.T) {
 	if w := v.WhatIf; w.Fits != fleet.Unknown || written(w.From.After) != "0-0" || written(w.To.Before) != "0-0" || written(w.To.After) != "0.625-1.04" {
 		t.Errorf("what if %+v", w)
 	}
+	if p := v.Placement; fmt.Sprint(p.Columns) != "[sgx1 sgx2 "+hostile+"]" || len(p.Fits) != 1 || len(p.Fits[0].Cells) != 3 || p.Fits[0].Cells[1].Fits != fleet.Unknown ||
+		written(p.Fits[0].Cells[1].Pressure) != "0.625-1.04" || p.Unjudged != 1 {
+		t.Errorf("placement %+v", p)
+	}
+	if p := viewOf(t, a, "/api/fleet?columns=1").Placement; fmt.Sprint(p.Columns) != "[sgx2]" {
+		t.Errorf("one column is %v", p.Columns)
+	}
 	if len(v.Causes) != 1 || len(v.Problems) != 0 {
 		t.Errorf("causes %v, problems %v", v.Causes, v.Problems)
 	}
@@ -142,6 +149,7 @@ func TestRefusals(t *testing.T) {
 		"?limit=0":           "400 limit=\\\"0\\\": use a number from 1 to 2000",
 		"?limit=2001":        "400 limit=",
 		"?rows=501":          "400 rows=",
+		"?columns=201":       "400 columns=",
 		"?window=30s":        "400 window=",
 		"?window=2d":         "400 window=",
 		"?window=x":          "400 window=",

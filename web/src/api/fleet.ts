@@ -34,14 +34,21 @@ export const fleet = shape({
   pods: withDefault(pods, []),
   evictions: list(shape({ node: text, workload: text, by: text, pages_per_second: number })),
   placement: shape({
-    fits: list(shape({ pod: text, node: text, working_set_bytes: range, nodes: number, room: withDefault(text, "") })),
+    fits: list(
+      shape({
+        pod: text, node: text, working_set_bytes: range, nodes: number, unknown: withDefault(number, 0), room: withDefault(text, ""),
+        cells: withDefault(list(shape({ fits: text, pressure: range })), []),
+      }),
+    ),
+    columns: withDefault(list(text), []),
     moves: list(shape({ pod: text, from: text, to: text, bytes: number })),
     crowded: number,
     relieved: number,
+    unjudged: withDefault(number, 0),
   }),
   what_if: optional(shape({ pod: text, from: change, to: change, fits: text, notes: list(text) })),
   causes: list<Cause>(cause),
-  left_out: shape({ nodes: number, pods: number, fits: number, moves: number, evictions: number, causes: number }),
+  left_out: shape({ nodes: number, pods: number, fits: number, columns: withDefault(number, 0), moves: number, evictions: number, causes: number }),
   problems: list(shape({ error: text })),
 });
 

@@ -95,7 +95,7 @@ function Table({ title, head, rows, more = 0 }: TableProps) {
       <div class="table-scroll" tabIndex={0} role="group" aria-label={title}>
         <table>
           <thead>
-            <tr>{head.map((h) => <th key={h} scope="col">{h}</th>)}</tr>
+            <tr>{head.map((h, i) => <th key={i} scope="col">{h}</th>)}</tr>
           </thead>
           <tbody>
             {rows.map(([first, ...cells], i) => (
@@ -144,7 +144,12 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
         rows={value.evictions.map((e) => [<WorkloadLink name={e.workload} node={e.node} />, e.by, e.node, rate(e.pages_per_second)])}
         more={left.evictions}
       />
-      {placement.crowded > 0 && <p class="page-note">Moves relieve {placement.relieved} of {placement.crowded} full nodes</p>}
+      {placement.crowded + placement.unjudged > 0 && (
+        <p class="page-note">
+          {placement.crowded > 0 ? `Moves relieve ${placement.relieved} of ${placement.crowded} full nodes` : "No node is known to be full"}
+          {placement.unjudged > 0 && `; not known of ${placement.unjudged} more`}
+        </p>
+      )}
       <Table
         title="Moves"
         head={["Pod", "Node", "Working set", "What if"]}
@@ -153,10 +158,19 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
       />
       <Table
         title="Where pods fit"
-        head={["Pod", "Node", "Working set", "Others with room", "What if"]}
-        rows={placement.fits.map((f) => [f.pod, f.node, span(f.working_set_bytes, "bytes"), f.nodes, f.room && <MoveLink pod={`${f.pod}@${f.node}`} onto={f.room} />])}
+        head={["Pod", "Node", "Working set", "Others with room", "Not known", "What if"]}
+        rows={placement.fits.map((f) => [f.pod, f.node, span(f.working_set_bytes, "bytes"), f.nodes, f.unknown, f.room && <MoveLink pod={`${f.pod}@${f.node}`} onto={f.room} />])}
         more={left.fits}
       />
+      {placement.columns.length > 0 && (
+        <Table
+          title="Pressure with each pod on each node"
+          head={["Pod", ...placement.columns]}
+          rows={placement.fits.map((f) => [f.pod, ...f.cells.map((c) => <span class={c.fits === "no" ? "no" : ""}>{c.fits} {span(c.pressure, "ratio")}</span>)])}
+          more={left.fits}
+        />
+      )}
+      {left.columns > 0 && <p class="page-note">{left.columns} more nodes</p>}
       <Table
         title="Causes"
         head={["Cause", "Severity", "Nodes", "Findings", "Cores"]}
