@@ -3,6 +3,11 @@
 package main
 
 import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/teescope/teescope/internal/agent/userprobe"
+	"github.com/teescope/teescope/internal/agent/userprobe/probefile"
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/operation"
@@ -64,5 +69,23 @@ func around() []*metric.Desc {
 	return all
 }
 
-// families lists all families of the reference.
-func families() []*metric.Desc { return append(app.Descriptions(), around()...) }
+// shipped lists the families of a file of probes that the page shows.
+func shipped(top, file string) ([]*metric.Desc, error) {
+	probes, err := probefile.Read(filepath.Join(top, file))
+	if err != nil {
+		return nil, err
+	}
+	var all []*metric.Desc
+	for i := range probes {
+		d := *userprobe.Family(&probes[i])
+		d.Help += fmt.Sprintf(" Only with --probes.file %s.", file)
+		all = append(all, metric.New(d))
+	}
+	return all, nil
+}
+
+// families lists all families of the reference. top is the directory of the repository.
+func families(top string) ([]*metric.Desc, error) {
+	probes, err := shipped(top, "deploy/probes/libcuda.yaml")
+	return append(append(app.Descriptions(), around()...), probes...), err
+}

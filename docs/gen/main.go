@@ -44,7 +44,11 @@ func run(binary, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "thresholds.md"), thresholds(diagnosis.All()), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "metrics.md"), metrics(families()), 0o644)
+	described, err := families(".")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "metrics.md"), metrics(described), 0o644)
 }
 
 // help runs one command's help in a fixed environment. Defaults that depend on the user (root or not, HOME) are then

@@ -47,11 +47,11 @@ var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 
 func (a *active) histogram() bool { return a.Value.Kind == probefile.Histogram }
 
-// family returns the description of a probe's metric.
-func (a *active) family() *metric.Desc {
-	kind, unit := metric.Counter, a.Value.Unit
+// Family returns the description of a probe's metric.
+func Family(p *probefile.Probe) *metric.Desc {
+	kind, unit := metric.Counter, p.Value.Unit
 	var bounds []float64
-	if v := &a.Value; a.histogram() {
+	if v := &p.Value; v.Kind == probefile.Histogram {
 		kind = metric.Histogram
 		for i := range v.Last - v.First + 1 {
 			bounds = append(bounds, bound(v, i))
@@ -61,12 +61,12 @@ func (a *active) family() *metric.Desc {
 		unit = "events"
 	}
 	labels := append([]string{}, workloadLabels...)
-	for _, k := range a.Keys {
+	for _, k := range p.Keys {
 		labels = append(labels, k.Label)
 	}
 	return metric.New(metric.Desc{
-		Name: a.Family(), Kind: kind, Unit: unit, Help: a.Help, Labels: labels, Bounds: bounds, Source: metric.Kernel,
-		Origin: string(a.Mechanism) + " " + a.Target.String(),
+		Name: p.Family(), Kind: kind, Unit: unit, Help: p.Help, Labels: labels, Bounds: bounds, Source: metric.Kernel,
+		Origin: string(p.Mechanism) + " " + p.Target.String(),
 	})
 }
 
@@ -77,7 +77,7 @@ func (o *owners) emit(emit func(prometheus.Metric)) {
 		if !a.status.Attached() {
 			continue
 		}
-		family := a.family()
+		family := Family(a.Probe)
 		for w, c := range totals {
 			for _, s := range a.labelled(w, c) {
 				emit(a.sample(family, w, s))

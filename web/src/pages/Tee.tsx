@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Enclaves, virtual machines and confidential machines: one part for each kind that is there. Without any there is one
-// explanation.
+// Enclaves, virtual machines, confidential machines, GPUs and vsock: one part for each kind that is there. Without any there is
+// one explanation.
 import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { AnyPanel } from "../panels/AnyPanel";
 import { TEE, TEE_TABLES } from "../panels/dashboards/tee";
-import { CONFIDENTIAL, VIRTUAL } from "../panels/dashboards/virtual";
 import { MINUTE, useRequest, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
+import { partsAmong, TEE_NAMES } from "./tee-parts";
 
-/** Values of a label that series have in the shown interval; undefined while they are loaded. */
-function useValues(label: string, metric: string): readonly string[] | undefined {
+/** Names of the metrics that have series in the shown interval; undefined while they are loaded. */
+function useNames(): readonly string[] | undefined {
   const view = useStore(useSession().view);
   const { interval, ...filling } = useShown();
-  const selector = fillTemplate(`${metric}{$nodes}`, { ...filling, step: MINUTE });
+  const selector = fillTemplate(TEE_NAMES, { ...filling, step: MINUTE });
   return useRequest(
-    (s, signal) => s.client.labelValues(label, selector, interval.from, interval.to, signal),
+    (s, signal) => s.client.labelValues("__name__", selector, interval.from, interval.to, signal),
     `${selector} ${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
     String(interval.to),
     true,
@@ -25,14 +25,12 @@ function useValues(label: string, metric: string): readonly string[] | undefined
 }
 
 export function Tee() {
-  const enclaves = useValues("source", "sgx_source_info");
-  const machines = useValues("vm", "teescope_vm_info");
-  const guests = useValues("tee", "teescope_guest_info");
-  const others = [machines?.length ? VIRTUAL : undefined, guests?.length ? CONFIDENTIAL : undefined].filter((s) => s !== undefined);
-  if (enclaves?.length === 0 && machines?.length === 0 && guests?.length === 0) return <NoTee />;
+  const names = useNames();
+  if (names?.length === 0) return <NoTee />;
+  const { enclaves, parts } = partsAmong(names);
   return (
     <>
-      {enclaves?.length !== 0 && (
+      {enclaves && (
         <>
           {TEE_TABLES.map((def) => (
             <AnyPanel key={def.id} def={def} />
@@ -40,7 +38,7 @@ export function Tee() {
           <Sections sections={TEE} />
         </>
       )}
-      <Sections sections={others} />
+      <Sections sections={parts} />
     </>
   );
 }

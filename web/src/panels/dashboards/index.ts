@@ -9,7 +9,7 @@ import { COST, OVERVIEW, WORKLOADS } from "./overview";
 import { STATUS } from "./status";
 import { SYSTEM } from "./system";
 import { TEE, TEE_TABLES } from "./tee";
-import { CONFIDENTIAL, VIRTUAL } from "./virtual";
+import { CONFIDENTIAL, GPUS, VIRTUAL, VSOCK } from "./virtual";
 import { WORKLOAD } from "./workload";
 
 export const DASHBOARDS: readonly Dashboard[] = [
@@ -31,8 +31,8 @@ export const DASHBOARDS: readonly Dashboard[] = [
   {
     id: "tee",
     title: "TEE",
-    question: "Which workload holds enclave memory, how often are enclaves and virtual machines entered and left, and what does a confidential machine copy?",
-    sections: [{ id: "enclaves", title: "Enclaves", panels: TEE_TABLES }, ...TEE, VIRTUAL, CONFIDENTIAL],
+    question: "Which workload holds enclave memory, how often are enclaves and virtual machines entered and left, and what does a confidential machine or its GPU copy?",
+    sections: [{ id: "enclaves", title: "Enclaves", panels: TEE_TABLES }, ...TEE, VIRTUAL, CONFIDENTIAL, GPUS, VSOCK],
   },
   { id: "system", title: "System", question: "What do workloads do in the kernel?", sections: SYSTEM },
   {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Virtual machines: those of this host, and this machine if it is a confidential one. Both are on the page TEE.
-import type { PanelDef, Section } from "../types";
+// Virtual machines: those of this host, and this machine if it is a confidential one. Both are on the page TEE, with the GPUs
+// that a confidential machine uses, and with the traffic by vsock of enclaves and virtual machines.
+import type { PanelDef, Query, Section } from "../types";
 
 /** Adds the workload of a virtual machine to its series. */
 const WITH_WORKLOAD = "on (vm, instance) group_left (workload) teescope_vm_info{$workloads}";
@@ -150,6 +151,161 @@ export const CONFIDENTIAL: Section = {
       ],
       help: "In a confidential machine, each wait and each interrupt can be an exit to the host. Fewer virtual CPUs, pinned threads and polling (haltpoll) cause fewer.",
       empty: { text: "Waits were not measured.", probe: "cvm_idle" },
+    },
+  ],
+};
+
+/** Returns a query for each kind of copy to or from a GPU. */
+function byCopy(suffix: string): Query[] {
+  return [["to", "to_gpu"], ["to, asynchronous", "to_gpu_async"], ["from", "from_gpu"], ["from, asynchronous", "from_gpu_async"]].map(([title = "", kind = ""]) => ({
+    expr: `sum by (workload, instance) ($rate(teescope_user_cuda_${kind}_${suffix}{$workloads}[$window]))`,
+    legend: `{{workload}}: ${title}`,
+  }));
+}
+
+const GPU_FLAG = "--probes.file deploy/probes/libcuda.yaml";
+
+/** Confidential GPUs, and what programs do with GPUs. */
+export const GPUS: Section = {
+  id: "tee-gpus",
+  title: "GPUs",
+  panels: [
+    {
+      id: "gpu-state",
+      kind: "table",
+      title: "Confidential GPUs",
+      question: "Are the GPUs protected, and do they accept work?",
+      unit: "count",
+      keys: [{ label: "instance", title: "Node" }],
+      info: {
+        expr: "teescope_gpu_confidential_info{$nodes}",
+        labels: [
+          { label: "mode", title: "Mode" },
+          { label: "environment", title: "Environment" },
+          { label: "devtools", title: "Developer tools" },
+        ],
+      },
+      columns: [{ title: "Ready", unit: "count", expr: "min by (instance) (teescope_gpu_ready{$nodes})" }],
+      help: "All GPUs of a machine together. Mode is off, on, protected_pcie or nvle, the last two for several GPUs. The environment simulation, and developer tools that are on, do not protect. Ready is 0 if the GPUs accept no work: programs then find no GPU.",
+      empty: { text: "There is no driver of NVIDIA with confidential computing, or the agent may not ask it." },
+    },
+    {
+      id: "gpu-copies",
+      kind: "lines",
+      title: "Copies to and from GPUs",
+      question: "Which workload copies how much?",
+      unit: "bytes_per_second",
+      queries: byCopy("bytes_total"),
+      top: 10,
+      help: "In a confidential machine, each copy is encrypted and goes through shared memory. Copies of two and three dimensions, those of graphs and between GPUs are not included.",
+      empty: { text: "No copy was counted in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
+    },
+    {
+      id: "gpu-blocked",
+      kind: "lines",
+      title: "Threads blocked in copies",
+      question: "How many threads wait for copies?",
+      unit: "seconds_per_second",
+      queries: byCopy("blocked_seconds_sum"),
+      top: 10,
+      help: "The mean number of threads in these calls. An asynchronous copy should return at once. In a confidential machine, it often returns when the data is encrypted.",
+      empty: { text: "No thread was blocked in a copy in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
+    },
+    {
+      id: "gpu-launches",
+      kind: "lines",
+      title: "Work for GPUs",
+      question: "Which workload gives work to a GPU?",
+      unit: "per_second",
+      queries: [
+        { expr: "sum by (workload, instance) ($rate(teescope_user_cuda_launches_total{$workloads}[$window]))", legend: "{{workload}}: kernels" },
+        { expr: "sum by (workload, instance) ($rate(teescope_user_cuda_graph_launches_total{$workloads}[$window]))", legend: "{{workload}}: graphs" },
+      ],
+      top: 10,
+      help: "Kernels and graphs that were launched. A program that finds no GPU may continue on the CPU, and then launches none.",
+      empty: { text: "Nothing was launched in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
+    },
+    {
+      id: "gpu-waits",
+      kind: "lines",
+      title: "Threads that wait for GPUs",
+      question: "How many threads wait for the results of GPUs?",
+      unit: "seconds_per_second",
+      queries: [
+        { expr: "sum by (workload, instance) ($rate(teescope_user_cuda_stream_waits_seconds_sum{$workloads}[$window]))", legend: "{{workload}}: stream" },
+        { expr: "sum by (workload, instance) ($rate(teescope_user_cuda_context_waits_seconds_sum{$workloads}[$window]))", legend: "{{workload}}: context" },
+      ],
+      top: 10,
+      help: "The mean number of threads in cuStreamSynchronize and cuCtxSynchronize. Compare it with the threads that are blocked in copies: this time is that of the GPU, that time is the cost of copies.",
+      empty: { text: "No thread waited in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
+    },
+  ],
+};
+
+/** Nitro Enclaves, and the traffic by vsock of enclaves and virtual machines. */
+export const VSOCK: Section = {
+  id: "tee-vsock",
+  title: "Nitro Enclaves and vsock",
+  panels: [
+    {
+      id: "nitro-table",
+      kind: "table",
+      title: "Nitro Enclaves",
+      question: "Which enclaves run on this parent, and what do they hold?",
+      unit: "count",
+      keys: [
+        { label: "pid", title: "Process" },
+        { label: "instance", title: "Node", several: true },
+      ],
+      info: {
+        expr: "teescope_nitro_enclave_info{$nodes}",
+        labels: [
+          { label: "name", title: "Name" },
+          { label: "cid", title: "Address" },
+        ],
+      },
+      columns: [
+        { title: "CPUs", unit: "count", expr: "sum by (pid, instance) (teescope_nitro_enclave_cpus{$nodes})" },
+        { title: "Memory", unit: "bytes", expr: "sum by (pid, instance) (teescope_nitro_enclave_memory_bytes{$nodes})" },
+      ],
+      help: "By the process of nitro-cli that holds the enclave. Name and address are empty unless they were given at its start.",
+      empty: { text: "No Nitro Enclave ran at the end of this time range." },
+    },
+    {
+      id: "vsock-bytes",
+      kind: "lines",
+      title: "Data by vsock",
+      question: "What does each enclave or virtual machine exchange with this machine?",
+      unit: "bytes_per_second",
+      queries: [{ expr: "sum by (cid, direction, instance) ($rate(teescope_vsock_bytes_total{$nodes}[$window]))", legend: "{{cid}}: {{direction}}" }],
+      top: 10,
+      help: "Data without headers, by the address of the enclave or virtual machine. An enclave has no other network and no disk.",
+      empty: { text: "No data was exchanged by vsock in this time range.", probe: "vsock_" },
+    },
+    {
+      id: "vsock-packets",
+      kind: "lines",
+      title: "Packets by vsock",
+      question: "How often do enclaves or virtual machines and this machine wake each other?",
+      unit: "per_second",
+      queries: [{ expr: "sum by (cid, direction, instance) ($rate(teescope_vsock_packets_total{$nodes}[$window]))", legend: "{{cid}}: {{direction}}" }],
+      top: 10,
+      help: "Each packet wakes the other side. Many packets with little data are slow: batch requests, or keep connections open.",
+      empty: { text: "No packet was exchanged by vsock in this time range.", probe: "vsock_" },
+    },
+    {
+      id: "vsock-resets",
+      kind: "lines",
+      title: "Connections by vsock",
+      question: "Are connections refused?",
+      unit: "per_second",
+      queries: [
+        { expr: "sum by (cid, direction, instance) ($rate(teescope_vsock_connection_requests_total{$nodes}[$window]))", legend: "{{cid}}: requests {{direction}}" },
+        { expr: "sum by (cid, direction, instance) ($rate(teescope_vsock_resets_total{$nodes}[$window]))", legend: "{{cid}}: resets {{direction}}" },
+      ],
+      top: 10,
+      help: "A reset as the answer to each request means that nothing listens on that port. Requests to addresses that have never answered have the address other.",
+      empty: { text: "No connection was requested by vsock in this time range.", probe: "vsock_" },
     },
   ],
 };
