@@ -37,8 +37,11 @@ sum by (workload, tee) (
 ` + "```" + `
 
 **Who can forge it.** A TEE does not trust its host. "Host kernel" means that anyone who controls the host's kernel can
-forge the number. It shows what is slow, but it is not evidence for somebody who distrusts that host. "Agent" means that
-anyone who controls the teescope process can forge it.
+forge the number. It shows what is slow, but it is not evidence for somebody who distrusts that host. "Guest kernel" means
+that the kernel of a confidential virtual machine counts it. This kernel is inside the trust boundary, so the host cannot
+change the number. The host can cause some of what is counted, such as interrupts, and it can slow the machine. "Host
+kernel" is always the kernel under the agent. If the agent runs in a confidential virtual machine, it is that of the guest. "Agent"
+means that anyone who controls the teescope process can forge it.
 `
 
 // metrics writes the reference of all families, sorted by name.

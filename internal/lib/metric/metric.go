@@ -52,6 +52,9 @@ type Source string
 const (
 	// Kernel values are counted by the host kernel: host root can forge them.
 	Kernel Source = "host kernel"
+	// Guest values are counted by the kernel of a confidential virtual machine in which the agent runs. It is inside the trust
+	// boundary, so the host cannot change them. It can cause some of what they count.
+	Guest Source = "guest kernel"
 	// Agent values are teescope's own: anyone who controls the agent can forge them.
 	Agent Source = "agent"
 )

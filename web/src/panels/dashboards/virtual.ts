@@ -32,7 +32,7 @@ const VM_TABLE: PanelDef = {
     { title: "To the VMM", unit: "per_second", expr: `sum by (vm, instance) ($rate(teescope_vm_userspace_exits_total{$nodes}[$window])) * ${WITH_WORKLOAD}` },
   ],
   sortBy: 1,
-  help: "Outside is the number of virtual CPUs that are outside of their guest on average, without those that wait for work (HLT). TEE is none for a plain virtual machine.",
+  help: "Outside is the number of virtual CPUs that are outside of their guest on average, without those that wait for work (HLT). TEE is none for a plain virtual machine. The kernel of the host counts, so it can forge all of this.",
   empty: { text: "No virtual machine ran at the end of this time range, or the filter selects none.", probe: "vm_" },
 };
 
@@ -105,7 +105,7 @@ export const CONFIDENTIAL: Section = {
       unit: "bytes_per_second",
       queries: [{ expr: "sum by (workload, class, instance) ($rate(teescope_workload_bounce_bytes_total{$workloads}[$window]))", legend: "{{workload}}: {{class}}" }],
       top: 10,
-      help: "Data of block devices and accelerators by the workload that submitted it. Packets count for the machine only, because the kernel maps them in interrupts.",
+      help: "Data of block devices and accelerators by the workload that submitted it. Packets count for the machine only, because the kernel maps them in interrupts. The kernel of this machine counts, so its host cannot change the numbers.",
       empty: { text: "No workload had data copied in this time range.", probe: "cvm_bounced" },
     },
     {
@@ -126,7 +126,7 @@ export const CONFIDENTIAL: Section = {
       unit: "per_second",
       queries: [{ expr: "sum by (reason, mode) ($rate(teescope_guest_exceptions_total{$nodes}[$window]))", legend: "{{reason}}, {{mode}}" }],
       top: 10,
-      help: "#VE of TDX and #VC of SEV-SNP. Most of them lead to an exit to the host.",
+      help: "#VE of TDX and #VC of SEV-SNP. Most of them lead to an exit to the host. The kernel of this machine counts, so its host cannot change the numbers.",
       empty: { text: "The handler of these exceptions is not watched: SEV-SNP needs Linux 6.16 or later.", probe: "cvm_(?:virt|comm)" },
     },
     {

@@ -18,18 +18,18 @@ type families struct {
 const (
 	fromSwiotlb = "return of swiotlb_map (fexit)"
 	fromPool    = "/sys/kernel/debug/swiotlb"
-	proven      = " Tested in an emulated machine with swiotlb=force, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it, but it can slow the guest's devices."
+	proven      = " Tested in an emulated machine with swiotlb=force, not yet on TDX or SEV-SNP hardware."
 )
 
 func newFamilies() *families {
 	counter := func(name, unit, help string, labels ...string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Counter, Unit: unit, Help: help + proven, Labels: labels, Source: metric.Kernel, Origin: fromSwiotlb,
+			Name: name, Kind: metric.Counter, Unit: unit, Help: help + proven, Labels: labels, Source: metric.Guest, Origin: fromSwiotlb,
 		})
 	}
 	gauge := func(name, help, file string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Gauge, Unit: "bytes", Help: help + proven, Source: metric.Kernel, Origin: fromPool + "/" + file,
+			Name: name, Kind: metric.Gauge, Unit: "bytes", Help: help + proven, Source: metric.Guest, Origin: fromPool + "/" + file,
 		})
 	}
 	const (

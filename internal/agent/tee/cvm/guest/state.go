@@ -17,12 +17,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-const called = " Tested with calls of the kernel's function from a test's module, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it."
+const called = " Tested with calls of the kernel's function from a test's module, not yet on TDX or SEV-SNP hardware."
 
 // describeState describes all families except bounce buffers.
 func (f *families) describeState() {
 	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
-		return metric.New(metric.Desc{Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin})
+		return metric.New(metric.Desc{Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Guest, Origin: origin})
 	}
 	const (
 		handlers = "tdx_handle_virt_exception, vc_raw_handle_exception (fentry)"
@@ -48,7 +48,7 @@ func (f *families) describeState() {
 	f.ipis = counter("teescope_ipis_total", "interrupts",
 		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", "kind")
 	f.info = metric.New(metric.Desc{
-		Name: "teescope_guest_info", Kind: metric.Info, Source: metric.Kernel, Labels: []string{"tee", "halt", "idle_driver"},
+		Name: "teescope_guest_info", Kind: metric.Info, Source: metric.Guest, Labels: []string{"tee", "halt", "idle_driver"},
 		Help: "Always 1 in a confidential virtual machine. halt is direct if the kernel of a trust domain always halts by a call to the host, without a #VE. It is exception if some halts cause a #VE. Before Linux 6.15 and its stable updates, halts for contended locks and of the ACPI idle driver do, and halts of the usual idle loop do not. It is empty elsewhere. " +
 			"idle_driver is that of cpuidle; with haltpoll, CPUs poll before they wait.",
 		Origin: "/dev, types of the kernel, /sys/devices/system/cpu/cpuidle/current_driver",
