@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// maxRead is the number of profiles whose workloads are inspected for one answer: an hour.
-	maxRead = 60
+	// maxRead is the number of profiles whose workloads are inspected for one answer: an hour, whose first and last one
+	// may be partly outside of it, and a few of agents that were started again.
+	maxRead = 64
 	// maxKnown is the number of profiles whose workloads are remembered.
 	maxKnown = 4 * maxRead
 )

@@ -33,6 +33,9 @@ type opened struct {
 	profiles []*profile.Profile
 }
 
+// endless is after the time of each sample, also of those of a machine whose clock is ahead.
+var endless = time.Unix(9e9, 0)
+
 // serveOpened answers about the files of the body as the same path does about kept profiles. Without start and end they are shown as
 // a whole. The parameter file is the number of the file whose tree is wanted.
 func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, error)) http.HandlerFunc {
@@ -46,13 +49,15 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 			return
 		}
-		select {
-		case s.uploads <- struct{}{}:
-			defer func() { <-s.uploads }()
-		default:
-			refuse(w, errBusy)
+		if !q.Has("end") {
+			a.end = endless
+		}
+		received, err := s.place(r.Context(), s.uploads)
+		if err != nil {
+			refuse(w, err)
 			return
 		}
+		defer received()
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOpenedBytes))
 		if err != nil {
 			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, fmt.Errorf("reading the files, which may have %d MiB: %w", maxOpenedBytes>>20, err))
@@ -66,6 +71,10 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 		}
 		defer done()
 		o, err := readOpened(ctx, r)
+		if ctx.Err() != nil {
+			refuse(w, ctx.Err())
+			return
+		}
 		if err != nil {
 			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 			return
@@ -96,7 +105,7 @@ func readOpened(ctx context.Context, r *http.Request) (o opened, err error) {
 			err = fmt.Errorf("more than %d files", maxOpened)
 		}
 		if err == nil {
-			err = o.add(part)
+			err = o.add(ctx, part)
 		}
 		if err != nil {
 			return o, err
@@ -108,15 +117,28 @@ func readOpened(ctx context.Context, r *http.Request) (o opened, err error) {
 	return o, nil
 }
 
-func (o *opened) add(part *multipart.Part) error {
+func (o *opened) add(ctx context.Context, part *multipart.Part) error {
 	each := limits()
 	each.Bytes /= maxOpened
-	p, err := read.Read(part, read.Options{Times: true}, each)
+	p, err := read.Read(during{ctx, part}, read.Options{Times: true}, each)
 	if err != nil {
 		return fmt.Errorf("%.100q: %w", part.FileName(), err)
 	}
 	o.names, o.profiles = append(o.names, part.FileName()), append(o.profiles, p)
 	return nil
+}
+
+// during reads until its time has ended: a few bytes may decompress to gigabytes of text.
+type during struct {
+	context.Context
+	from io.Reader
+}
+
+func (d during) Read(b []byte) (int, error) {
+	if err := d.Err(); err != nil {
+		return 0, err
+	}
+	return d.from.Read(b)
 }
 
 func openedThreads(o opened, a query, _ url.Values) (any, error) {

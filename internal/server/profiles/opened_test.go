@@ -4,14 +4,19 @@ package profiles
 
 import (
 	"bytes"
+	"compress/gzip"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/write"
@@ -19,6 +24,11 @@ import (
 
 // open sends files as the page does.
 func open(t *testing.T, s *Store, path string, files ...[]byte) (int, string) {
+	t.Helper()
+	return openUntil(t.Context(), t, s, path, files...)
+}
+
+func openUntil(ctx context.Context, t *testing.T, s *Store, path string, files ...[]byte) (int, string) {
 	t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -32,7 +42,7 @@ func open(t *testing.T, s *Store, path string, files ...[]byte) (int, string) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r := httptest.NewRequest(http.MethodPost, path, &body)
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, &body)
 	r.Header.Set("Content-Type", w.FormDataContentType())
 	answer := httptest.NewRecorder()
 	s.ServeHTTP(answer, r)
@@ -81,7 +91,71 @@ func TestOpenedFilesAreBounded(t *testing.T) {
 	for range maxUploads {
 		s.uploads <- struct{}{}
 	}
-	if status, body := open(t, s, "/api/profiles/tree", one); status != 503 {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if status, body := openUntil(gone, t, s, "/api/profiles/tree", one); status != 503 {
 		t.Errorf("with other uploads: %d %s", status, body)
+	}
+	// A page sends its files twice at a time, and again when another span is chosen, so a request waits for a place.
+	if status, body := openUntil(leaving{t.Context(), s, new(sync.Once)}, t, s, "/api/profiles/tree", one); status != 200 {
+		t.Errorf("after another upload: %d %s", status, body)
+	}
+}
+
+// leaving is a context that ends another upload when something waits.
+type leaving struct {
+	context.Context
+	s    *Store
+	once *sync.Once
+}
+
+func (l leaving) Done() <-chan struct{} {
+	l.once.Do(func() { <-l.s.uploads })
+	return l.Context.Done()
+}
+
+// What decompresses to gigabytes does not occupy the place of queries after their time.
+func TestOpenedFilesAreReadForALimitedTime(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	parts := multipart.NewReader(strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"profile\"; filename=\"a\"\r\n\r\nmain;work 1\n\r\n--x--\r\n"), "x")
+	part, err := parts.NextPart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o opened
+	if err := o.add(gone, part); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A small file that needs much memory is refused before it is parsed: 2,000,000 empty samples are a few kB of gzip.
+func TestOpenedFilesNeedLimitedMemory(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write([]byte{0x0a, 0x00, 0x32, 0x00}) // an empty type of values, an empty string
+	for range 20 {
+		_, _ = w.Write(bytes.Repeat([]byte{0x12, 0x00}, 100_000)) // empty samples
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := open(t, filled(t, 0, nil), "/api/profiles/tree", packed.Bytes()); status != 400 || !strings.Contains(body, "would need more than 256 MiB of memory") {
+		t.Errorf("%d %.200s", status, body)
+	}
+}
+
+// The clock of the machine that recorded a file may be ahead.
+func TestOpenedFilesOfTheFutureAreShown(t *testing.T) {
+	s := filled(t, 0, nil)
+	ahead := time.Since(epoch) + time.Hour
+	future := timedAt(t, epoch.Add(ahead), "cpu", []taken{{ahead.Seconds() + 1, "8", "work", false, profile.Label{}, 100}})
+	var tree write.Tree
+	if status, body := open(t, s, "/api/profiles/tree", future); status != 200 || json.Unmarshal([]byte(body), &tree) != nil || tree.Total != 100e6 {
+		t.Errorf("%d %.300s", status, body)
+	}
+	var got threadsAnswer
+	if status, body := open(t, s, "/api/profiles/threads", future); status != 200 || json.Unmarshal([]byte(body), &got) != nil || len(got.Threads) != 1 {
+		t.Errorf("%d %.300s", status, body)
 	}
 }

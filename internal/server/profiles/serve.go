@@ -292,12 +292,23 @@ var errBusy = errors.New("other queries for profiles take long: try again later"
 // begin waits until no other query runs. Call done when the query has ended.
 func (s *Store) begin(parent context.Context) (ctx context.Context, done func(), err error) {
 	ctx, cancel := context.WithTimeout(parent, patience)
-	select {
-	case s.queries <- struct{}{}:
-		return ctx, func() { <-s.queries; cancel() }, nil
-	case <-ctx.Done():
+	leave, err := s.place(ctx, s.queries)
+	if err != nil {
 		cancel()
-		return nil, nil, errBusy
+		return nil, nil, err
+	}
+	return ctx, func() { leave(); cancel() }, nil
+}
+
+// place waits for a place. Call leave when it is no longer needed.
+func (s *Store) place(ctx context.Context, places chan struct{}) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, errBusy
 	}
 }
 

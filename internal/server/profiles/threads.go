@@ -81,7 +81,7 @@ func (s *Store) threads(ctx context.Context, a query) (*threadsAnswer, error) {
 		return nil, errNone
 	}
 	if len(entries) > maxRead {
-		return nil, fmt.Errorf("%d profiles are in that time, and for threads %d may be: ask for a shorter time: %w", len(entries), maxRead, profile.ErrLimit)
+		return nil, fmt.Errorf("the time range has %d profiles; the maximum for threads is %d: use a shorter range: %w", len(entries), maxRead, profile.ErrLimit)
 	}
 	// The columns are of the time in which the workload has samples.
 	entries = slices.DeleteFunc(entries, func(e entry) bool {
@@ -167,12 +167,14 @@ func (l *timeline) put(p *profile.Profile, one *profile.Sample, bucket int) {
 	state, waits := stateOf(p, one)
 	at, left := l.state(state), one.Values[p.Main]
 	t.total += left
-	// A wait is known at its end. What is longer than its bucket was before it.
-	for ; waits && bucket > 0 && left > int64(l.width); bucket-- {
+	// A wait is known at its end. What is longer than its bucket was before it, and may be before the first one.
+	for ; waits && bucket >= 0 && left > int64(l.width); bucket-- {
 		t.cells[[2]int{bucket, at}] += int64(l.width)
 		left -= int64(l.width)
 	}
-	t.cells[[2]int{bucket, at}] += left
+	if bucket >= 0 {
+		t.cells[[2]int{bucket, at}] += left
+	}
 }
 
 // state returns the number of a state. Those beyond the limit are one.

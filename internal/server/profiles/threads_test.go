@@ -27,6 +27,11 @@ type taken struct {
 // timed is a profile of the first minute of epoch.
 func timed(t *testing.T, value string, samples []taken) []byte {
 	t.Helper()
+	return timedAt(t, epoch, value, samples)
+}
+
+func timedAt(t *testing.T, begin time.Time, value string, samples []taken) []byte {
+	t.Helper()
 	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: value, Unit: "nanoseconds"}}, profile.DefaultLimits())
 	for _, one := range samples {
 		f, err := b.Frame(profile.Frame{Function: one.function, Library: map[bool]string{true: "[kernel.kallsyms]", false: "/bin/app"}[one.kernel], Kernel: one.kernel})
@@ -39,7 +44,7 @@ func timed(t *testing.T, value string, samples []taken) []byte {
 			t.Fatal(err)
 		}
 	}
-	return encoded(t, b, epoch)
+	return encoded(t, b, begin)
 }
 
 // TestThreadsShowWhatTheyDid has two threads whose states at each time are known, one with a wait that is longer than a bucket.
@@ -86,10 +91,33 @@ func TestWaitsAreShownWhereTheyWere(t *testing.T) {
 	if err := b.AddAt(epoch.Add(2*time.Second).UnixNano(), nil, []profile.Label{{Key: profile.Thread, Value: "8"}, {Key: profile.Reason, Value: "disk"}}, 1200e6); err != nil {
 		t.Fatal(err)
 	}
+	// One that began before the first bucket has only the time in it.
+	if err := b.AddAt(epoch.Add(600*time.Millisecond).UnixNano(), nil, []profile.Label{{Key: profile.Thread, Value: "9"}, {Key: profile.Reason, Value: "disk"}}, 60e9); err != nil {
+		t.Fatal(err)
+	}
 	l.add(b.Profile(), nil)
 	got := l.answer()
+	if want := [][3]int64{{0, 0, 500e6}, {1, 0, 500e6}}; !reflect.DeepEqual(got.Threads[0].Pieces, want) {
+		t.Errorf("%v", got.Threads[0].Pieces)
+	}
+	got.Threads = got.Threads[1:]
 	if want := [][3]int64{{2, 0, 200e6}, {3, 0, 500e6}, {4, 0, 500e6}}; !reflect.DeepEqual(got.Threads[0].Pieces, want) || got.States[0] != "waits: disk" {
 		t.Errorf("%v %v", got.Threads[0].Pieces, got.States)
+	}
+}
+
+// An hour that begins within a profile shares time with 61 of them.
+func TestAnHourHasThreads(t *testing.T) {
+	s := filled(t, 0, nil)
+	for i := range 61 {
+		if err := s.add(timedAt(t, epoch.Add(time.Duration(i)*time.Minute), "cpu", []taken{{float64(60*i) + 40, "8", "work", false, profile.Label{}, 10}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got threadsAnswer
+	status, body, _ := get(s, "/api/profiles/threads?start="+at(0.5)+"&end="+at(60.5))
+	if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || len(got.Threads) != 1 || len(got.Threads[0].Pieces) != 60 {
+		t.Errorf("%d %.300s", status, body)
 	}
 }
 

@@ -52,7 +52,7 @@ func isOTLP(data []byte) bool {
 
 // readBinary reads a pprof file or a request of OTLP.
 func readBinary(in *bufio.Reader, o Options, limits profile.Limits) (*profile.Profile, error) {
-	data, err := inputfile.ReadAll(in, maxPprof)
+	data, err := inputfile.ReadAll(in, min(maxPprof, 2*int64(limits.Bytes)))
 	if err != nil {
 		return nil, fmt.Errorf("as a pprof file: %w", err)
 	}

@@ -24,6 +24,9 @@ import (
 // maxParsed bounds the memory that a pprof file needs when it is parsed, in bytes. 100 MB of a real one need 700 MB.
 const maxParsed = 1 << 30
 
+// parsedPerByte is how much of it a file may need for each byte that its stacks and names may have.
+const parsedPerByte = 8
+
 // maxNotes is the limit of the notes of a file.
 const maxNotes = 16
 
@@ -33,8 +36,8 @@ func readPprof(data []byte, o Options, limits profile.Limits) (*profile.Profile,
 	if !valid {
 		return nil, errors.New("unknown format: it is binary and no pprof file; use " + Accepted)
 	}
-	if needs > maxParsed {
-		return nil, fmt.Errorf("as a pprof file it would need more than %d MiB of memory, %w", maxParsed>>20, profile.ErrLimit)
+	if most := min(maxParsed, parsedPerByte*int64(limits.Bytes)); needs > most {
+		return nil, fmt.Errorf("as a pprof file it would need more than %d MiB of memory, %w", most>>20, profile.ErrLimit)
 	}
 	parsed, err := pprof.ParseUncompressed(data)
 	if err != nil {
