@@ -3,9 +3,10 @@
 // Builds the page. Only this module uses the clock, the address bar and the document directly.
 import { render } from "preact";
 import { Client } from "./api/client";
-import { type Connection, bindHistory, createSession, SessionProvider } from "./lib/session";
+import { type Connection, bindHistory, createSession, type Session, SessionProvider } from "./lib/session";
 import { createStore } from "./lib/store";
 import { applyRememberedTheme } from "./lib/theme";
+import { watchVersion } from "./lib/version";
 import { startLive } from "./lib/live";
 import { rememberedZone } from "./lib/zone";
 import { App } from "./pages/App";
@@ -34,7 +35,10 @@ function start(root: HTMLElement): void {
       connection.update((before) => (gone ? { ...before, failure } : { lastAnswer: clock() }));
     },
   });
-  const session = createSession(client, connection, clock(), location.search, rememberedZone());
+  const session: Session = {
+    ...createSession(client, connection, clock(), location.search, rememberedZone()),
+    updated: watchVersion((url, init) => fetch(url, init)),
+  };
   bindHistory(session, window);
   bindShortcuts(session, document);
   startLive(session, document, clock);

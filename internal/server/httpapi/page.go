@@ -7,6 +7,8 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -66,10 +68,27 @@ func (p *page) file(name string) *file {
 	if err != nil {
 		return nil // fs.FS also refuses invalid names
 	}
-	sum := sha256.Sum256(data)
-	f := &file{data: data, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, gzipped: compress(data)}
+	hash := sha256.New()
+	hash.Write(data)
+	if name == "index.html" {
+		p.addAll(hash)
+	}
+	f := &file{data: data, etag: `"` + hex.EncodeToString(hash.Sum(nil)[:8]) + `"`, gzipped: compress(data)}
 	p.cache[name] = f
 	return f
+}
+
+// addAll adds all files to the hash of index.html. A page that was loaded before an update of the server compares it before it uses
+// a script that it loads later: the names of files do not identify versions, and scripts of two versions do not work together.
+func (p *page) addAll(hash io.Writer) {
+	_ = fs.WalkDir(p.fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(p.fsys, name)
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", name, len(data), data)
+		return err
+	}) // the files are embedded; with another error the hash is that of fewer files
 }
 
 func compress(data []byte) []byte {

@@ -42,6 +42,8 @@ export interface Session {
   now: Store<number>;
   server: Store<ServerFacts>;
   connection: Store<Connection>;
+  /** Reports whether the server has another version of the page. */
+  updated?: () => Promise<boolean>;
 }
 
 /** Makes a session. The given zone is used where the URL has none. */
