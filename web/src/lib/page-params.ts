@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The URL parameters of single pages: the sides of Compare, the queries of Explore and the kept dashboard. All are bounded. Invalid ones
+// The URL parameters of single pages: the sides of Compare, the queries of Explore, the kept dashboard, and the chosen part of a profile.
+// All are bounded. Invalid ones
 // are ignored.
-import { parseDuration } from "./time";
+import { type Interval, parseDuration } from "./time";
 import { isUnit, type Unit } from "./units";
 
 export interface CompareParams {
@@ -33,6 +34,21 @@ interface ExploreParams {
   units?: readonly (Unit | "")[] | undefined;
 }
 
+/** A span of time, and a thread in it. */
+export interface ProfilePart extends Interval {
+  pid: string;
+  /** Empty for all threads. */
+  tid: string;
+}
+
+interface ProfileParams {
+  /** The workload that the others are about; empty for all. While the page shows another one, they do not apply. */
+  of: string;
+  part?: ProfilePart | undefined;
+  /** The time that is compared with the shown one; "before" is as much time before it. */
+  base?: Interval | "before" | undefined;
+}
+
 export interface PageParams {
   compare?: CompareParams | undefined;
   explore?: ExploreParams | undefined;
@@ -40,6 +56,7 @@ export interface PageParams {
   board?: string | undefined;
   /** A pod, and the machine to which it would move. */
   move?: { pod: string; onto: string } | undefined;
+  profile?: ProfileParams | undefined;
 }
 
 export const NO_COMPARE: CompareParams = { a: "", b: "", nodeA: "", nodeB: "", offset: 0, per: "", perB: "" };
@@ -79,12 +96,18 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
     const move = { pod: cut(params.get("move")), onto: cut(params.get("onto")) };
     return move.pod + move.onto === "" ? {} : { move };
   }
+  if (page === "profile") {
+    const span = parseSpan(params.get("span"));
+    const part = span && { ...span, pid: cut(params.get("pid")), tid: cut(params.get("tid")) };
+    const base = params.get("base") === "before" ? "before" : parseSpan(params.get("base"));
+    return part || base ? { profile: { of: cut(params.get("w")), ...(part && { part }), ...(base && { base }) } } : {};
+  }
   const board = page === "dashboards" ? cut(params.get("id")) : "";
   return board === "" ? {} : { board };
 }
 
 /** Adds the parameters of the current page. Those of other pages are not in its address. */
-export function formatPageParams(page: string, { compare, explore, board, move }: PageParams, params: URLSearchParams): void {
+export function formatPageParams(page: string, { compare, explore, board, move, profile }: PageParams, params: URLSearchParams): void {
   if (page === "compare" && compare) {
     const { a, b, nodeA, nodeB, offset, per, perB } = compare;
     for (const [key, value] of Object.entries({ a, anode: nodeA, b, bnode: nodeB, offset: offset > 0 ? formatDuration(offset) : "", per, perb: perB })) {
@@ -101,6 +124,22 @@ export function formatPageParams(page: string, { compare, explore, board, move }
     params.set("move", move.pod);
     params.set("onto", move.onto);
   }
+  if (page === "profile" && profile && profile.of === cut(params.get("w"))) {
+    const { part, base } = profile;
+    if (part) {
+      params.set("span", formatPoints(part));
+      for (const key of ["pid", "tid"] as const) if (part[key] !== "") params.set(key, part[key]);
+    }
+    if (base) params.set("base", base === "before" ? base : formatPoints(base));
+  }
+}
+
+/** Formats two points in time, in milliseconds at most. */
+const formatPoints = ({ from, to }: Interval): string => [from, to].map((seconds) => Math.round(seconds * 1e3) / 1e3).join("~");
+
+function parseSpan(text: string | null): Interval | undefined {
+  const [from = NaN, to = NaN] = (text ?? "").split("~").map(Number);
+  return from >= 0 && from < to && to < 1e11 ? { from, to } : undefined;
 }
 
 /** Removes empty texts at the end. */

@@ -4,15 +4,17 @@
 // functions. All are of the chosen workload, or of all.
 import { useMemo, useState } from "preact/hooks";
 import { profileTree, type ProfileTree, type ThreadTimes, threadTimes } from "../api/profiles";
+import type { ProfilePart } from "../lib/page-params";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
-import { formatClock } from "../lib/time";
+import { formatClock, formatMoment } from "../lib/time";
 import { formatShare, formatValue } from "../lib/units";
 import { useRequest, useShown } from "../panels/use-data";
 import { changeStep } from "./profile/colours";
 import { FlameCanvas } from "./profile/FlameCanvas";
 import { FunctionTable } from "./profile/FunctionTable";
-import { type Chosen, ThreadCanvas, threadName } from "./profile/ThreadCanvas";
+import { chosenIn, partOf } from "./profile/part";
+import { ThreadCanvas, threadName } from "./profile/ThreadCanvas";
 import { buildTree, callees, callers, functions, matching, type Tree, valueOf, WHOLE } from "./profile/tree";
 import "../styles/profile.css";
 
@@ -23,20 +25,25 @@ const NONE = "This server keeps no profiles. “teescope up” keeps those of it
 const MOST_FILES = 4;
 
 export function Profile() {
-  const view = useStore(useSession().view);
+  const session = useSession();
+  const view = useStore(session.view);
   const { interval } = useShown();
   const [workload] = view.workloads;
-  const [chosen, setChosen] = useState<Chosen | undefined>(undefined);
-  const [changed, setChanged] = useState(false);
+  // The address has the part of kept profiles. It cannot have opened files.
+  const [opened, setOpened] = useState<ProfilePart | undefined>(undefined);
   // A span is chosen in what is shown, so the threads stay as they are while one is.
-  const [held, setHeld] = useState<ThreadTimes | undefined>(undefined);
+  const [held, setHeld] = useState<{ key: string; times: ThreadTimes } | undefined>(undefined);
   const [files, setFiles] = useState<readonly File[]>([]);
   const [file, setFile] = useState(0);
   const recorded = files.length > 0;
+  const of = workload ?? "";
+  const kept = view.profile?.of === of ? view.profile : undefined;
+  const part = recorded ? opened : kept?.part;
+  const base = recorded || part ? undefined : kept?.base;
   const several = view.workloads.length > 1;
   const range = { from: Math.floor(interval.from), to: Math.ceil(interval.to) };
   const tick = String(Math.floor(interval.to / PERIOD));
-  const key = recorded ? files.map((f) => `${f.name} ${f.lastModified} ${f.size}`).join() : `${workload ?? ""} ${view.fixed ? `${range.from} ${range.to}` : view.range}`;
+  const key = recorded ? files.map((f) => `${f.name} ${f.lastModified} ${f.size}`).join() : `${of} ${view.fixed ? `${range.from} ${range.to}` : view.range}`;
   const asked = (from: number, to: number): URLSearchParams => {
     const params = new URLSearchParams({ start: String(from), end: String(to) });
     if (workload !== undefined && !recorded) params.set("workload", workload);
@@ -44,28 +51,30 @@ export function Profile() {
   };
   const all = (): URLSearchParams => (recorded ? new URLSearchParams() : asked(range.from, range.to));
   const threads = useRequest(({ client }, signal) => client.answer("api/profiles/threads", all(), threadTimes, signal, files), key, recorded ? "" : tick, !several || recorded);
-  const times = (chosen ? held : threads.value) ?? undefined;
+  const times = (part && held?.key === key ? held.times : threads.value) ?? undefined;
   const none = threads.value === null;
-  const row = chosen && times ? times.threads[chosen.row] : undefined;
+  const choose = (next: ProfilePart | undefined): void => {
+    if (recorded) setOpened(next);
+    else session.view.update((v) => ({ ...v, profile: next && { of, part: next } }));
+  };
   const query = (): URLSearchParams => {
-    if (!chosen || !times) {
-      const params = all();
-      if (recorded) params.set("file", String(file));
-      else if (changed) {
-        params.set("base.start", String(2 * range.from - range.to));
-        params.set("base.end", String(range.from));
-      }
-      return params;
+    const params = part ? asked(part.from, part.to) : all();
+    if (part && part.tid !== "") {
+      params.append("label", `tid:${part.tid}`);
+      if (part.pid !== "") params.append("label", `pid:${part.pid}`);
     }
-    const params = asked(times.begin + chosen.begin * times.width, times.begin + chosen.end * times.width);
-    if (row) params.append("label", `tid:${row.tid}`);
     if (recorded) params.set("file", String(file));
+    if (base) {
+      const { from, to } = base === "before" ? { from: 2 * range.from - range.to, to: range.from } : base;
+      params.set("base.start", String(from));
+      params.set("base.end", String(to));
+    }
     return params;
   };
   const tree = useRequest(
     ({ client }, signal) => client.answer("api/profiles/tree", query(), profileTree, signal, files),
-    `${key} ${file} ${chosen ? JSON.stringify([chosen, times?.begin]) : String(changed)}`,
-    chosen || recorded ? "" : tick,
+    `${key} ${file} ${JSON.stringify([part, base])}`,
+    part || recorded ? "" : tick,
     !several || recorded,
   );
   if (several && !recorded) return <p class="page-note">This page shows one workload, or all: the filter selects {view.workloads.join(", ")}.</p>;
@@ -76,39 +85,41 @@ export function Profile() {
         {times && times.threads.length > 0 && (
           <ThreadCanvas
             times={times}
-            chosen={chosen}
+            chosen={part && chosenIn(times, part)}
             onChoose={(next) => {
-              setHeld(times);
-              setChosen(next);
+              setHeld({ key, times });
+              choose(next && partOf(times, next));
             }}
           />
         )}
         {times && <p class="page-note">{threadNote(times)}</p>}
         {!times && <p class="page-note">{threads.error ? threads.error.message : none ? NONE : "Loading…"}</p>}
-        <p class="page-note">
-          <label>
-            Open recordings of “teescope profile record”, also of several events{" "}
-            <input
-              type="file"
-              multiple
-              onChange={(event) => {
-                setChosen(undefined);
-                setFile(0);
-                setFiles([...(event.currentTarget.files ?? [])].slice(0, MOST_FILES));
-              }}
-            />
-          </label>
-        </p>
+        {!none && (
+          <p class="page-note">
+            <label>
+              Open recordings of “teescope profile record”, also of several events{" "}
+              <input
+                type="file"
+                multiple
+                onChange={(event) => {
+                  setOpened(undefined);
+                  setFile(0);
+                  setFiles([...(event.currentTarget.files ?? [])].slice(0, MOST_FILES));
+                }}
+              />
+            </label>
+          </p>
+        )}
       </section>
       <section class="panel" aria-labelledby="flame-head" data-panel="flame" data-state={tree.value !== undefined ? "ready" : tree.error ? "error" : "loading"} data-stale={tree.stale ? "" : undefined}>
-        <h2 id="flame-head">Flame graph{chosen && times ? ` of ${spanText(times, chosen)}` : ""}</h2>
+        <h2 id="flame-head">Flame graph{part ? ` of ${partText(part, times)}` : ""}</h2>
         <p class="chart-bar">
-          {chosen ? (
+          {part ? (
             <button
               type="button"
               class="plain-button"
               onClick={() => {
-                setChosen(undefined);
+                choose(undefined);
               }}
             >
               Show all threads and times
@@ -117,12 +128,12 @@ export function Profile() {
             <button
               type="button"
               class="chip"
-              aria-pressed={changed}
+              aria-pressed={base !== undefined}
               onClick={() => {
-                setChanged(!changed);
+                session.view.update((v) => ({ ...v, profile: base ? undefined : { of, base: "before" } }));
               }}
             >
-              What changed since as much time before
+              What changed since {base && base !== "before" ? `${formatMoment(base.from)} to ${formatClock(base.to)}` : "as much time before"}
             </button>
           )}
           {files.length > 1 &&
@@ -149,9 +160,9 @@ export function Profile() {
   );
 }
 
-function spanText(times: ThreadTimes, { row, begin, end }: Chosen): string {
-  const thread = times.threads[row];
-  return `${thread ? threadName(thread) : "all threads"}, ${formatClock(times.begin + begin * times.width)} to ${formatClock(times.begin + end * times.width)}`;
+function partText({ pid, tid, from, to }: ProfilePart, times: ThreadTimes | undefined): string {
+  const thread = times?.threads.find((t) => t.tid === tid && t.pid === pid);
+  return `${thread ? threadName(thread) : tid === "" ? "all threads" : `thread ${tid}`}, ${formatClock(from)} to ${formatClock(to)}`;
 }
 
 function threadNote({ threads, left_out, untimed, width }: ThreadTimes): string {

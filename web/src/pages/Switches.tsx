@@ -8,7 +8,6 @@ import { useSession } from "../lib/session";
 import { formatClock, formatSpan, zoneName } from "../lib/time";
 import { ViewLink } from "../lib/ViewLink";
 import { claimed, stated } from "../lib/words";
-import { useShown } from "../panels/use-data";
 import { useControl } from "./use-control";
 import { switchesRefusal } from "./workload-facts";
 
@@ -53,21 +52,13 @@ export function Switches({ name, node }: { name: string; node: string }) {
   );
 }
 
-/** Leads to the code that took the CPU time of the shown time range: on the page, and as pictures that the server draws. */
+/** Leads to the code that took the CPU time of the shown time range. */
 function FlameLink({ name }: { name: string }) {
-  const { from, to } = useShown().interval;
-  const path = `api/profiles/merged?format=html&workload=${encodeURIComponent(name)}&start=${Math.floor(from)}&end=${Math.ceil(to)}`;
   return (
     <p class="page-note">
-      <ViewLink to={{ page: "profile" }}>Its code and threads</ViewLink>
-      {", a "}
-      <a href={path} target="_blank">
-        flame graph of its code
-      </a>
-      {", or one "}
-      <a href={`${path}&base.start=${Math.floor(2 * from - to)}&base.end=${Math.floor(from)}`} target="_blank">
-        of what changed
-      </a>
+      <ViewLink to={{ page: "profile", profile: undefined }}>Its code and threads</ViewLink>
+      {", or "}
+      <ViewLink to={{ page: "profile", profile: { of: name, base: "before" } }}>what changed in its code</ViewLink>
       , if profiles were taken
     </p>
   );

@@ -12,6 +12,7 @@ import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
 import { SeverityMark, Subject } from "./marks";
 import { Mute } from "./Mute";
+import { profileView } from "./profile-link";
 import { assumptions, figure, formatFigure, limitText, preceding, say, subject, threads, together, worthText } from "./report";
 
 export function FindingCard({ finding }: { finding: Finding }) {
@@ -89,9 +90,9 @@ function ways({ code }: Finding, recorded: boolean): ComponentChild[] {
   return [
     ...code.lines,
     ...unrecorded.map((kind) => (
-      <a key={kind} href={code[kind].slice(1)} target="_blank">
+      <ViewLink key={kind} to={profileView(code[kind])}>
         {say(`code_${kind}`)}
-      </a>
+      </ViewLink>
     )),
     <code key="command">{code.command}</code>,
   ];

@@ -77,6 +77,7 @@ export function FlameCanvas({ tree, title, say, marked, change, onFunction }: Fl
     go(hidden ? { from: start, to: end, top } : { ...place, top });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // keys of the browser
     const span = place.to - place.from;
     const middle = (tree.start[focus] ?? 0) + (tree.total[focus] ?? 0) / 2;
     if (event.key.startsWith("Arrow")) reach(moved(tree, focus, event.key));
@@ -124,6 +125,9 @@ export function FlameCanvas({ tree, title, say, marked, change, onFunction }: Fl
           const clicked = drag.current?.moved === false ? where(event) : -1;
           drag.current = undefined;
           if (clicked >= 0) zoom(clicked);
+        }}
+        onPointerCancel={() => {
+          drag.current = undefined; // the browser scrolls
         }}
         onPointerLeave={() => {
           setHover(-1);

@@ -8,19 +8,15 @@ import { useThemeName } from "../../lib/theme";
 import { formatClock } from "../../lib/time";
 import { formatValue } from "../../lib/units";
 import { palette, type Palette, stateColour } from "./colours";
+import type { Chosen } from "./part";
 import { useWidth } from "./use-width";
 
 const ROW = 20;
 /** CSS pixels for the names of threads, which are cut on a narrow screen. */
 const namesOf = (width: number): number => (width < 600 ? 96 : 190);
 const LETTER = 7;
-
-/** A span of buckets, the end excluded, and a thread or -1 for all. */
-export interface Chosen {
-  row: number;
-  begin: number;
-  end: number;
-}
+/** A pointer that moves less, in CSS pixels, clicks. */
+const CLICK = 4;
 
 interface ThreadCanvasProps {
   times: ThreadTimes;
@@ -33,7 +29,7 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [at, setAt] = useState({ row: 0, bucket: 0 });
   const [span, setSpan] = useState<Chosen | undefined>(undefined); // that is being chosen
-  const drag = useRef<Chosen | undefined>(undefined);
+  const drag = useRef<(Chosen & { x: number }) | undefined>(undefined);
   const theme = useThemeName();
   const colours = useMemo(palette, [theme]);
   const names = namesOf(width);
@@ -51,6 +47,7 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
     return { row, bucket: x < 0 ? -1 : Math.min(Math.floor((x / plot) * times.buckets), times.buckets - 1) };
   };
   const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // keys of the browser
     const { row, bucket } = at;
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step !== undefined) {
@@ -98,18 +95,22 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
           onPointerDown={(event) => {
             const { row, bucket } = place(event);
             event.currentTarget.setPointerCapture(event.pointerId);
-            drag.current = bucket < 0 ? { row, begin: 0, end: times.buckets } : { row, begin: bucket, end: bucket + 1 };
+            drag.current = { ...(bucket < 0 ? { row, begin: 0, end: times.buckets } : { row, begin: bucket, end: bucket + 1 }), x: event.clientX };
           }}
           onPointerMove={(event) => {
             const { row, bucket } = place(event);
             setAt({ row, bucket: Math.max(bucket, 0) });
             const from = drag.current;
-            if (!from || bucket < 0) return;
+            if (!from || bucket < 0 || (!span && Math.abs(event.clientX - from.x) < CLICK)) return;
             setSpan({ row: row === from.row ? row : -1, begin: Math.min(from.begin, bucket), end: Math.max(from.begin, bucket) + 1 });
           }}
           onPointerUp={() => {
-            if (drag.current) onChoose(span ?? { ...drag.current, begin: 0, end: times.buckets }); // a click chooses the thread
+            if (drag.current) onChoose(span ?? { row: drag.current.row, begin: 0, end: times.buckets }); // a click chooses the thread
             drag.current = undefined;
+            setSpan(undefined);
+          }}
+          onPointerCancel={() => {
+            drag.current = undefined; // the browser scrolls
             setSpan(undefined);
           }}
         />

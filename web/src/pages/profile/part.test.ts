@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import type { ThreadTimes } from "../../api/profiles";
+import { parseView, formatView } from "../../lib/url";
+import { type Chosen, chosenIn, partOf } from "./part";
+
+const thread = (pid: string, tid: string): ThreadTimes["threads"][number] => ({ pid, tid, process: "redis-server", thread: "", pieces: [] });
+const times: ThreadTimes = { begin: 1_700_000_000.123, width: 0.5, buckets: 120, states: [], threads: [thread("7", "8"), thread("7", "9")], left_out: 0, untimed: 0 };
+
+describe("the chosen part of a profile", () => {
+  it.each<Chosen>([{ row: 1, begin: 3, end: 7 }, { row: -1, begin: 0, end: 120 }])("is the same after an address: %o", (chosen) => {
+    const view = { ...parseView("?page=profile&w=redis"), profile: { of: "redis", part: partOf(times, chosen) } };
+    const { profile } = parseView(formatView(view).slice(1));
+    expect(profile?.part && chosenIn(times, profile.part)).toEqual(chosen);
+  });
+
+  it("is cut to the picture, and is nowhere outside of it", () => {
+    const part = partOf(times, { row: 0, begin: 100, end: 120 });
+    expect(chosenIn({ ...times, begin: times.begin + 55 }, part)).toEqual({ row: 0, begin: 0, end: 10 });
+    expect(chosenIn({ ...times, begin: times.begin + 60 }, part)).toBeUndefined();
+    expect(chosenIn({ ...times, threads: [thread("6", "8")] }, part)).toBeUndefined(); // the thread of another process
+  });
+
+  it("is not that of another workload", () => {
+    const view = { ...parseView("?page=profile&w=redis"), profile: { of: "redis", part: partOf(times, { row: 0, begin: 0, end: 1 }) } };
+    expect(formatView({ ...view, workloads: ["nginx"] })).toBe("/?page=profile&w=nginx");
+  });
+});
