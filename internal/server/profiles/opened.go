@@ -80,6 +80,8 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 			return
 		}
 		got, err := answer(o, a, q)
+		done()
+		received()
 		if err != nil {
 			refuse(w, err)
 			return

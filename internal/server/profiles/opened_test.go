@@ -159,3 +159,32 @@ func TestOpenedFilesOfTheFutureAreShown(t *testing.T) {
 		t.Errorf("%d %.300s", status, body)
 	}
 }
+
+// A slow client is one that reads nothing while the test looks.
+type slow struct {
+	http.ResponseWriter
+	s    *Store
+	held *int
+}
+
+func (w slow) Write(b []byte) (int, error) {
+	*w.held += len(w.s.queries) + len(w.s.uploads)
+	return w.ResponseWriter.Write(b)
+}
+
+// The place of queries is for reading profiles, and not for sending answers.
+func TestSlowClientsHoldNoPlace(t *testing.T) {
+	s := filled(t, 1, nil)
+	get := func(path string) *http.Request {
+		return httptest.NewRequest(http.MethodGet, path+"start="+at(0)+"&end="+at(1), nil)
+	}
+	post := httptest.NewRequest(http.MethodPost, "/api/profiles/tree", strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"profile\"; filename=\"a\"\r\n\r\nmain;work 1\n\r\n--x--\r\n"))
+	post.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	for _, r := range []*http.Request{get("/api/profiles/tree?"), get("/api/profiles/threads?"), get("/api/profiles/merged?format=html&"), post} {
+		held, answer := 0, httptest.NewRecorder()
+		s.ServeHTTP(slow{answer, s, &held}, r)
+		if answer.Code != 200 || answer.Body.Len() == 0 || held > 0 {
+			t.Errorf("%s: %d with %d bytes, %d places are held", r.URL, answer.Code, answer.Body.Len(), held)
+		}
+	}
+}

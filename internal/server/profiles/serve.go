@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/codelink"
@@ -279,6 +280,7 @@ func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = format.Write(&b, p, a.title())
 	}
+	done()
 	if err != nil {
 		refuse(w, err)
 		return
@@ -300,13 +302,14 @@ func (s *Store) begin(parent context.Context) (ctx context.Context, done func(),
 	return ctx, func() { leave(); cancel() }, nil
 }
 
-// place waits for a place. Call leave when it is no longer needed.
+// place waits for a place. Call leave when it is no longer needed, before the answer is sent: a client may read slowly. Further calls
+// do nothing.
 func (s *Store) place(ctx context.Context, places chan struct{}) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
 	case places <- struct{}{}:
-		return func() { <-places }, nil
+		return sync.OnceFunc(func() { <-places }), nil
 	case <-ctx.Done():
 		return nil, errBusy
 	}

@@ -65,6 +65,7 @@ func (s *Store) serveThreads(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	t, err := s.threads(ctx, a)
+	done()
 	if errors.Is(err, errNone) {
 		t, err = newTimeline(a.start, a.start).answer(), nil
 	}

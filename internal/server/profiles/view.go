@@ -28,6 +28,7 @@ func (s *Store) serveTree(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	t, err := s.tree(ctx, a, from, differs)
+	done()
 	if errors.Is(err, errNone) {
 		t, err = write.NoTree(a.title(), err.Error()), nil // a page without samples is no error
 	}
