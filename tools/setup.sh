@@ -20,7 +20,7 @@ need=(
 	qemu-system-x86_64=qemu-system-x86 cpio=cpio debootstrap=debootstrap
 	systemd-analyze=systemd systemd-sysusers=systemd
 	pkill=procps ssh-keygen=openssh-client valgrind=valgrind rpm=rpm
-	gcc=gcc g++=g++ /usr/include/stdio.h=libc6-dev /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 xz=xz-utils zstd=zstd
+	gcc=gcc "g++=g++" /usr/include/stdio.h=libc6-dev /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 xz=xz-utils zstd=zstd
 	prometheus-node-exporter=prometheus-node-exporter prometheus-alertmanager=prometheus-alertmanager perf=linux-perf
 )
 peers=(
