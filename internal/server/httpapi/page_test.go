@@ -19,7 +19,8 @@ func TestTagOfThePageIsThatOfAllFiles(t *testing.T) {
 		}
 		return w.Header().Get("ETag")
 	}
-	if tag("a") != tag("a") || tag("a") == tag("b") {
-		t.Errorf("tags %s, %s and %s of the versions a, a and b", tag("a"), tag("a"), tag("b"))
+	first, same, other := tag("a"), tag("a"), tag("b")
+	if first != same || first == other {
+		t.Errorf("tags %s, %s and %s of the versions a, a and b", first, same, other)
 	}
 }

@@ -103,18 +103,18 @@ timings() {
 	wget -qO - http://127.0.0.1:9750/metrics | awk '/^teescope_ocall_seconds_count.*workload="paired"/ { n += $NF } END { print n + 0 }'
 }
 timed() { [ "$(timings)" -ge $((before + 50)) ]; }
-calling() {
+start_paired() {
 	before=$(timings) # with those of the program before, which has ended
 	paired -count 0 -pause 2000 -ocalls "$1" >/dev/null &
 	paired=$!
 	until_so timed
 }
 recorded() { ./teescope record --connect 127.0.0.1:9750 -o "$1.tsrun" --repeat 4 --watch comm=paired -- sh exits.sh >>record.log 2>&1 || cat record.log; }
-calling 2
+start_paired 2
 recorded few
 kill $paired
 wait $paired
-calling 6
+start_paired 6
 recorded many
 recorded again
 kill $paired
@@ -132,7 +132,7 @@ until grep -q 'unsteady so far: others used' crowded.log || [ $tries -ge 1200 ];
 	tries=$((tries + 1))
 done
 EOF
-calling 2
+start_paired 2
 recorded lonely
 (
 	until_so test -e enter
