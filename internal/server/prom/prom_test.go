@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -185,8 +186,8 @@ func TestTargets(t *testing.T) {
 	})
 }
 
-// TestAgentsSpeakOfThemselves has an agent that claims figures of another machine, by labels of its own and by the series about
-// Kubernetes, which name a node. Both are stored as what they are: claims of this agent. The server's own series keep their names.
+// TestAgentsSpeakOfThemselves has an agent that claims figures of another machine, by labels of its own, by the series about
+// Kubernetes, which name a node, and by a recorded rule. They are stored as what they are: claims of this agent. The server's own series keep their names.
 func TestAgentsSpeakOfThemselves(t *testing.T) {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
@@ -194,6 +195,7 @@ func TestAgentsSpeakOfThemselves(t *testing.T) {
 teescope_kubernetes_epc_request_bytes{namespace="shop",pod="db",container="c",node="victim"} 2
 teescope_kubernetes_epc_allocatable_bytes{node="victim"} 3
 teescope_workload_info{workload="db",namespace="shop",pod="db"} 4
+workload:teescope_syscalls:rate2m{workload="db"} 6
 `)
 	}))
 	defer agent.Close()
@@ -211,6 +213,7 @@ teescope_workload_info{workload="db",namespace="shop",pod="db"} 4
 		fmt.Sprintf(`exported_teescope_kubernetes_epc_allocatable_bytes{instance=%q}`, address): 3,
 		fmt.Sprintf(`teescope_workload_info{instance=%q,namespace="shop",pod="db"}`, address):   4,
 		fmt.Sprintf(`teescope_kubernetes_epc_allocatable_bytes{instance=%q}`, s.opts.Instance):  5,
+		`exported_workload:teescope_syscalls:rate2m{workload="db"}`:                             6,
 	} {
 		eventually(t, generous, expr, func() bool {
 			_, _, values := samples(t, s, expr+"[1m]")
@@ -221,6 +224,30 @@ teescope_workload_info{workload="db",namespace="shop",pod="db"} 4
 		if labels, _, _ := samples(t, s, expr+"[1m]"); labels != nil {
 			t.Errorf("%s: %v", expr, labels)
 		}
+	}
+}
+
+// TestShippedRulesAreReserved has the names that shipped rules record.
+func TestShippedRulesAreReserved(t *testing.T) {
+	reserved := regexp.MustCompile("^(?:" + reservedNames + ")$")
+	files, err := filepath.Glob("../../../rules/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, record := range regexp.MustCompile(`record: (\S+)`).FindAllStringSubmatch(string(text), -1) {
+			if n++; !reserved.MatchString(record[1]) {
+				t.Errorf("a target may send %s", record[1])
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no rule records anything")
 	}
 }
 

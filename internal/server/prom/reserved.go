@@ -10,11 +10,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Names of series that only this server makes: recorded rules, copies of operations and their sources, what it reads from
-// Kubernetes, alerts, and the series of the scraper about a scrape. A target that could send them would forge results, its
-// own state, or what other machines have promised: the label node of the series about Kubernetes names any machine.
-const reservedNames = `teescope:.*|teescope_operations_source_info|teescope_kubernetes_.*|ALERTS|ALERTS_FOR_STATE|up|` +
-	`scrape_duration_seconds|scrape_samples_scraped|scrape_samples_post_metric_relabeling|scrape_series_added`
+// Names of series that only this server makes: recorded rules by their levels, copies of operations and their sources, what
+// it reads from Kubernetes, alerts, and the series of the scraper about a scrape. A target that could send them would forge
+// results, its own state, or what other machines have promised: the label node of the series about Kubernetes names any
+// machine.
+const reservedNames = `(?:teescope|instance|workload|instance_workload):.*|teescope_operations_source_info|teescope_kubernetes_.*|` +
+	`ALERTS|ALERTS_FOR_STATE|up|scrape_duration_seconds|scrape_samples_scraped|scrape_samples_post_metric_relabeling|scrape_series_added`
 
 // reservedForAgents are the names of the metrics of teescope. An application must not send them.
 const reservedForAgents = reservedNames + `|teescope_.*`
