@@ -83,7 +83,7 @@ func (r *fleetReport) write() {
 	r.nodes()
 	r.pods("Pods of this machine", v.Pods, v.LeftOut.Pods)
 	r.pods("Enclaves that cost most", v.Hottest, 0)
-	r.evictions()
+	r.evictions("Who evicts whom", v.Evictions, v.LeftOut.Evictions)
 	r.placement()
 	if len(v.Causes) > 0 {
 		r.title("Findings by cause, ordered by the CPU cores that can be saved")
@@ -178,12 +178,12 @@ func (r *fleetReport) pods(title string, pods []fleet.Pod, more int) {
 	r.table(title, []string{"POD", "MACHINE", "RESIDENT", "WORKING SET", "LOADED BACK", "EXITS", "CPU", "CPU OF EXITS AND PAGING"}, rows, more)
 }
 
-func (r *fleetReport) evictions() {
+func (r *fleetReport) evictions(title string, all []fleet.Eviction, more int) {
 	var rows [][]string
-	for _, e := range r.view.Evictions {
+	for _, e := range all {
 		rows = append(rows, []string{e.Node, e.Workload, e.By, render.Value(e.Pages, "1/s")})
 	}
-	r.table("Who evicts whom", []string{"MACHINE", "LOSES PAGES", "TAKES THEM", "PAGES"}, rows, r.view.LeftOut.Evictions)
+	r.table(title, []string{"MACHINE", "LOSES PAGES", "TAKES THEM", "PAGES"}, rows, more)
 }
 
 func (r *fleetReport) placement() {
@@ -245,6 +245,7 @@ func (r *fleetReport) whatIf(w fleet.WhatIf) {
 	for _, note := range w.Notes {
 		fmt.Fprintln(r, "  - "+text.Terminal(note))
 	}
+	r.evictions("Evictions that may end with the move", w.Evictions, 0)
 }
 
 func value(v *float64, unit string) string {

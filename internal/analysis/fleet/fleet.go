@@ -184,6 +184,8 @@ type WhatIf struct {
 	// Fits says whether the working sets on the new machine would fit into its EPC.
 	Fits  Answer   `json:"fits"`
 	Notes []string `json:"notes"`
+	// Evictions are those on the old machine in which the pod loses pages or takes them. They may end with its move.
+	Evictions []Eviction `json:"evictions"`
 }
 
 // A Change is the pressure on one machine, before and after. It is nil if not known.

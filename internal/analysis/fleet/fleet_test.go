@@ -343,6 +343,21 @@ func TestMove(t *testing.T) {
 	}
 }
 
+// TestMoveEndsEvictions has evictions of the pod, by the pod, of others on its machine, and of a workload of its name elsewhere.
+func TestMoveEndsEvictions(t *testing.T) {
+	f := gather(t, append(mixed(), table{{evicts, "instance=sgx3,workload=x,by=y", 20}, {evicts, "instance=sgx1,workload=w-d,by=y", 30}}...))
+	w, err := f.Move("d", "sgx2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []Eviction{{"sgx3", "w-e", "w-d", 9}, {"sgx3", "w-d", "w-e", 7}}; !slices.Equal(w.Evictions, want) {
+		t.Errorf("evictions %v, want %v", w.Evictions, want)
+	}
+	if w, err = f.Move("c", "sgx1"); err != nil || len(w.Evictions) != 0 || w.Evictions == nil {
+		t.Errorf("of c: %v, %v", w, err)
+	}
+}
+
 func TestMoveOfNobody(t *testing.T) {
 	f := gather(t, slices.Concat(mixed(), running("sgx1", "twin", mib, mib), running("sgx2", "twin", mib, mib)))
 	for _, tt := range []struct{ pod, to, want string }{

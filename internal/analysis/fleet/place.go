@@ -255,7 +255,21 @@ func (f *Facts) Move(name, to string) (*WhatIf, error) {
 	w := &WhatIf{Pod: p.name, Notes: []string{}, From: change(p.node, from, f.without(from, p)), To: change(to, on, with(on.demand, set))}
 	w.Fits = f.room(to).takes(set)
 	f.note(w, on, set)
+	w.Evictions = f.evictionsOf(p)
 	return w, nil
+}
+
+// maxInvolved bounds the evictions of a pod.
+const maxInvolved = 20
+
+// evictionsOf returns the evictions in which a pod loses pages or takes them, those of the most pages.
+func (f *Facts) evictionsOf(p *pod) []Eviction {
+	all := slices.DeleteFunc(slices.Clone(f.evictions), func(e Eviction) bool {
+		return e.Node != p.node || !slices.Contains(p.workloads, e.Workload) && !slices.Contains(p.workloads, e.By)
+	})
+	slices.SortStableFunc(all, byPages)
+	all, _ = first(all, maxInvolved)
+	return all
 }
 
 // note notes why something is not known, and what the answer is based on.

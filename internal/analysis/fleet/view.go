@@ -32,9 +32,7 @@ func (f *Facts) View(limits Limits, machine string, causes []render.Cause) View 
 		Evictions: slices.Clone(f.evictions), Causes: causes, Problems: f.Problems,
 	}
 	slices.SortStableFunc(all, byPressure)
-	slices.SortStableFunc(v.Evictions, func(a, b Eviction) int {
-		return cmp.Or(cmp.Compare(b.Pages, a.Pages), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.By, b.By))
-	})
+	slices.SortStableFunc(v.Evictions, byPages)
 	v.Nodes, v.LeftOut.Nodes = first(all, limits.Nodes)
 	v.Hottest, _ = f.hot(slices.Collect(maps.Values(f.pods)), limits.Rows)
 	v.Evictions, v.LeftOut.Evictions = first(v.Evictions, limits.Rows)
@@ -47,6 +45,11 @@ func (f *Facts) View(limits Limits, machine string, causes []render.Cause) View 
 		v.Problems = []query.Problem{}
 	}
 	return v
+}
+
+// byPages orders evictions, those of the most pages first.
+func byPages(a, b Eviction) int {
+	return cmp.Or(cmp.Compare(b.Pages, a.Pages), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.By, b.By))
 }
 
 // first returns at most the given number of elements, and the number of the others.

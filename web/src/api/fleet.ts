@@ -13,6 +13,7 @@ export interface Range {
 const figure = optional(number);
 const range = optional(shape<Range>({ low: number, high: figure }));
 const change = shape({ node: text, epc_available_bytes: figure, pressure_before: range, pressure_after: range });
+const evictions = list(shape({ node: text, workload: text, by: text, pages_per_second: number }));
 const pods = list(
   shape({
     name: text, node: text, workloads: withDefault(list(text), []), resident_bytes: figure, working_set_bytes: range,
@@ -32,7 +33,7 @@ export const fleet = shape({
   versions: list(shape({ version: text, nodes: number })),
   hottest: pods,
   pods: withDefault(pods, []),
-  evictions: list(shape({ node: text, workload: text, by: text, pages_per_second: number })),
+  evictions,
   placement: shape({
     fits: list(
       shape({
@@ -46,7 +47,7 @@ export const fleet = shape({
     relieved: number,
     unjudged: withDefault(number, 0),
   }),
-  what_if: optional(shape({ pod: text, from: change, to: change, fits: text, notes: list(text) })),
+  what_if: optional(shape({ pod: text, from: change, to: change, fits: text, notes: list(text), evictions: withDefault(evictions, []) })),
   causes: list<Cause>(cause),
   left_out: shape({ nodes: number, pods: number, fits: number, columns: withDefault(number, 0), moves: number, evictions: number, causes: number }),
   problems: list(shape({ error: text })),

@@ -73,6 +73,8 @@ function WhatIf({ view, pod, onto }: { view: FleetView | undefined; pod: string;
               {c.node}: pressure {span(c.pressure_before, "ratio")} before, {span(c.pressure_after, "ratio")} after
             </p>
           ))}
+          {answer.evictions.length > 0 && <p>Evictions that may end:</p>}
+          {answer.evictions.map((e, i) => <p key={i}>{e.workload} loses pages to {e.by}: {formatValue(e.pages_per_second, "per_second")}</p>)}
         </div>
       )}
     </section>
