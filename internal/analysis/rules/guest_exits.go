@@ -51,22 +51,36 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 			top = reason
 		}
 	}
-	low, high := cost.Exception.CPU(all, w.Clock)
-	if top == "" || middle(low, high) < w.LeastFor(guestCost)*cpu {
+	taken, enough := exceptionsTake(w, all, cpu, guestCost)
+	if top == "" || !enough {
 		return nil
 	}
-	confidence := analysis.Possible // at their least cost they take less
-	if low >= w.LeastFor(guestCost)*cpu {
-		confidence = analysis.Likely
-	}
-	low, high = capped(low, high, cpu)
 	v := &engine.Verdict{
-		Confidence: confidence,
+		Confidence: taken.confidence,
 		Cause: fmt.Sprintf("%s instructions/s cause an exception and mostly an exit to the host, %s of them %s: that takes %s of the CPU time",
-			figure(all), percent(by[top]/all), top, between(low/cpu, high/cpu)),
+			figure(all), percent(by[top]/all), top, between(taken.low/cpu, taken.high/cpu)),
 		Evidence: []string{guestExceptionsSignal.With("reason", top), guestExceptionsSignal.Name, cpuSignal.Name},
 		Advice:   []string{exitRemedies[top]},
 	}
-	v.Saves(w, low, high, cost.Exception.Assumption(), w.Clock.Assumption())
+	v.Saves(w, taken.low, taken.high, cost.Exception.Assumption(), w.Clock.Assumption())
 	return v
+}
+
+// exceptionTime is the CPU time that exceptions take, in cores.
+type exceptionTime struct {
+	low, high  float64
+	confidence analysis.Confidence
+}
+
+// exceptionsTake returns the time of n exceptions a second, and whether it is a sufficient share of the CPU time at the middle of
+// their cost.
+func exceptionsTake(w engine.Workload, n, cpu float64, share engine.Threshold) (t exceptionTime, enough bool) {
+	low, high := cost.Exception.CPU(n, w.Clock)
+	limit := w.LeastFor(share) * cpu
+	t.confidence = analysis.Possible // at their least cost they take less
+	if low >= limit {
+		t.confidence = analysis.Likely
+	}
+	t.low, t.high = capped(low, high, cpu)
+	return t, middle(low, high) >= limit
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
@@ -33,6 +34,10 @@ var (
 		Name: "outside", Query: ofVM("teescope_vm_exit_seconds_total"), Unit: "threads",
 		Help: "virtual CPUs that are outside of the guest, on average",
 	}
+	vmHaltsSignal = engine.Signal{
+		Name: "halts", Unit: "1/s", Help: "exits of confidential virtual machines because of hlt (TDX, SEV-ES, SEV-SNP)",
+		Query: `sum by (workload, instance) (rate(teescope_vm_exits_total{reason="hlt"}[$window]) * on (instance, vm) group_left (workload) teescope_vm_info{tee=~"tdx|sev-es|sev-snp"})`,
+	}
 	vmToVMMSignal = engine.Signal{
 		Name: "vmm", Query: ofVM("teescope_vm_userspace_exits_total"), Unit: "1/s", Help: "exits that the VMM handled",
 	}
@@ -41,16 +46,19 @@ var (
 // vmCost can be replaced in the configuration.
 var vmCost = engine.Threshold{Name: "share", Default: outsideShare, Unit: "ratio", Help: "minimum share of the time of virtual CPUs that exits for one reason take"}
 
+// pollIdle says how fewer halts also cause fewer interrupts: the kernel wakes a CPU that polls by a flag in memory.
+const pollIdle = "let idle virtual CPUs poll before they halt (cpuidle_haltpoll.force=1 in the guest): waking one that polls needs no interrupt"
+
 // exitRemedies say what to do about exits of a virtual machine, by reason. The time of hlt is mostly that of a guest with
-// nothing to do, so it is not judged.
+// nothing to do, so it is judged by the published cost of an exit.
 var exitRemedies = map[string]string{
 	"cpuid":         "find the program in the guest that executes CPUID, and let it keep the answers: each one leaves the guest, also of one that reads the time with RDTSC and serialises by CPUID",
 	"io":            "use virtio devices in place of emulated ones, and print less to the serial console: each access to a port leaves the guest",
 	"mmio":          "use virtio with vhost, so that notifications do not reach the VMM, and let the guest poll a busy queue",
 	"msr_read":      "read performance counters less often, and use a clock that needs no MSR (kvm-clock, TSC)",
-	"msr_write":     "cause fewer timers and interrupts between virtual CPUs: fewer virtual CPUs, pinned threads, fewer wake-ups; use AVIC or posted interrupts if the host has them",
-	"hypercall":     "cause fewer interrupts between virtual CPUs, which the guest sends by hypercalls: fewer virtual CPUs, pinned threads, fewer wake-ups",
-	"private_fault": "let the guest accept its memory once and keep it, and back private memory with huge pages if the host can (TDX before Linux 6.17 cannot)",
+	"msr_write":     "cause fewer timers and interrupts between virtual CPUs: fewer virtual CPUs, pinned threads, fewer wake-ups; " + pollIdle + "; use AVIC or posted interrupts if the host has them",
+	"hypercall":     "cause fewer interrupts between virtual CPUs, which the guest sends by hypercalls: fewer virtual CPUs, pinned threads, fewer wake-ups; " + pollIdle,
+	"private_fault": "let the guest accept its memory once and keep it; use fewer virtual CPUs, because each fault of a trust domain takes longer with them; back private memory with huge pages if the host can (TDX hosts up to Linux 7.0 cannot)",
 	"shared_fault":  "back the guest's memory with huge pages, and populate it before the guest starts",
 	"page_state":    "let the guest keep its DMA buffers, or give it a larger pool of bounce buffers: its drivers convert memory between private and shared again and again",
 	"attestation":   "reuse reports and session keys: the requests of a virtual machine are served one at a time",
@@ -61,23 +69,56 @@ func vmExits() engine.Rule {
 	return engine.Rule{
 		Name: VMExits, Title: "a virtual machine is often outside of its guest",
 		Thresholds: []engine.Threshold{vmCost},
-		Signals:    []engine.Signal{cpuSignal, vmExitsSignal, vmOutsideSignal, vmToVMMSignal},
+		Signals:    []engine.Signal{cpuSignal, vmExitsSignal, vmOutsideSignal, vmToVMMSignal, vmHaltsSignal},
 		Judge:      judgeVMExits,
 		NotWhen: []string{
 			"the guest waits for a device or for memory on purpose: the time outside includes it",
 			"the host has too few CPUs: a virtual CPU that waits for one is outside",
+			"the CPUs of the guest halt because nothing is to be done, and another of its CPUs is busy with other work",
 		},
 		Sources: []string{
 			"Linux, arch/x86/kvm/trace.h: kvm_exit and kvm_entry; the time between them is measured on this machine",
 			"AMD64 Architecture Programmer's Manual, volume 2, 15.6 and 15.9; Intel SDM, volume 3, appendix C: reasons of exits",
+			"halts: " + cost.Exception.Source + "; Dstack-TEE/dstack#1219 and #1220: each halt and each interrupt between CPUs is an exit of a trust domain",
 		},
 	}
 }
 
+// judgeVMExits judges exits by their measured time, and halts by their published cost where no other reason takes enough.
 func judgeVMExits(w engine.Workload) *engine.Verdict {
 	cores, busy := w.Value(cpuSignal)
+	if !busy {
+		return nil
+	}
+	if v := judgeTimedExits(w, cores); v != nil {
+		return v
+	}
+	return judgeHalts(w, cores)
+}
+
+func judgeHalts(w engine.Workload, cores float64) *engine.Verdict {
+	halts, counted := w.Value(vmHaltsSignal)
+	if !counted || cores < w.Least(leastBusy) {
+		return nil
+	}
+	taken, enough := exceptionsTake(w, halts, cores, vmCost)
+	if !enough {
+		return nil
+	}
+	v := &engine.Verdict{
+		Confidence: taken.confidence,
+		Cause: fmt.Sprintf("the CPUs of the confidential virtual machine halt %s times/s, and each halt is an exit to the host: that takes %s of the CPU time",
+			figure(halts), between(taken.low/cores, taken.high/cores)),
+		Evidence: []string{vmHaltsSignal.Name, cpuSignal.Name},
+		Advice:   []string{pollIdle, "use fewer virtual CPUs, pin threads, and have a lower rate of timer ticks (nohz, HZ): each tick of an idle CPU is a halt"},
+	}
+	v.Saves(w, taken.low, taken.high, cost.Exception.Assumption(), w.Clock.Assumption())
+	return v
+}
+
+func judgeTimedExits(w engine.Workload, cores float64) *engine.Verdict {
 	exits, outside := w.By(vmExitsSignal, "reason"), w.By(vmOutsideSignal, "reason")
-	if !busy || len(exits) == 0 || len(outside) == 0 {
+	if len(exits) == 0 || len(outside) == 0 {
 		return nil
 	}
 	away, top := 0.0, ""
