@@ -69,7 +69,7 @@ describe("the filters", () => {
       expect(selectors(expr).length, expr).toBeGreaterThan(0);
       for (const selector of selectors(expr)) {
         // Families with the label workload are filtered by it, others by their node.
-        const labelled = /^(?:teescope:window_|sgx_workload_|sgx_enclave_info|teescope_(?!bpf_|build_|collector_|probe_|sampling_ratio|self_|vm_(?!info)|bounce_|guest_|memory_(?:convert|conversion|accept)|idle_entries|ipis_|gpu_|vsock_|nitro_))/.test(selector);
+        const labelled = /^(?:teescope:window_|sgx_workload_|sgx_enclave_info|teescope_(?!bpf_|build_|collector_|probe_|sampling_ratio|self_|vm_(?!info)|bounce_|guest_|memory_(?:convert|conversion|accept)|idle_|ipis_|gpu_|vsock_|nitro_))/.test(selector);
         expect(selector, expr).toMatch(labelled ? /[{,]\$(?:workloads|candidates)\}$/ : /[{,]\$nodes\}$/);
       }
       if (expr.includes("container_") && /\bname!=/.test(expr)) expect(expr, def.id).toContain("$containers");

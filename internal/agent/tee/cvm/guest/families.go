@@ -12,7 +12,7 @@ type families struct {
 	exceptions, workloadExceptions                    *metric.Desc
 	conversions, converted, converting                *metric.Desc
 	accepts, accepting                                *metric.Desc
-	idle, ipis, info, missing                         *metric.Desc
+	idle, polling, ipis, info, missing                *metric.Desc
 }
 
 const (
@@ -65,7 +65,7 @@ func newFamilies() *families {
 func (f *families) all() []*metric.Desc {
 	return []*metric.Desc{
 		f.bytes, f.mappings, f.failures, f.workloadBytes, f.workloadMappings, f.workloadFailures, f.pool, f.used, f.most,
-		f.exceptions, f.workloadExceptions, f.conversions, f.converted, f.converting, f.accepts, f.accepting, f.idle, f.ipis, f.info, f.missing,
+		f.exceptions, f.workloadExceptions, f.conversions, f.converted, f.converting, f.accepts, f.accepting, f.idle, f.polling, f.ipis, f.info, f.missing,
 	}
 }
 

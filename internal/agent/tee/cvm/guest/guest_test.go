@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -195,7 +197,9 @@ func fake(roots tee.Roots) (*Backend, *queue) {
 func TestAMachineThatCopies(t *testing.T) {
 	b, _ := fake(machine(t, map[string]string{
 		"sys/kernel/debug/swiotlb/io_tlb_nslabs": "32768\n", "sys/kernel/debug/swiotlb/io_tlb_used": "12\n", "sys/kernel/debug/swiotlb/io_tlb_used_hiwater": "516\n",
-		"sys/devices/system/cpu/cpuidle/current_driver": "haltpoll\n",
+		"sys/devices/system/cpu/cpuidle/current_driver": "haltpoll\n", "sys/devices/system/cpu/present": "0-1\n",
+		"sys/devices/system/cpu/cpu0/cpuidle/state0/name": "POLL\n", "sys/devices/system/cpu/cpu0/cpuidle/state0/time": "1500000\n",
+		"sys/devices/system/cpu/cpu1/cpuidle/state0/time": "250000\n",
 		"proc/interrupts": "           CPU0       CPU1\n  0:   9  9  IO-APIC  timer\nRES:   5   6   Rescheduling interrupts\nCAL:   70   8   Function call interrupts\nTLB:  1  0  TLB shootdowns\n",
 		"proc/cpuinfo":    "processor: 0\nvendor_id: AuthenticAMD\ncpu family: 25\nmodel: 1\nflags: adx avx2 bmi2 rdseed sha_ni vaes vpclmulqdq\n\nprocessor: 1\n",
 	}))
@@ -215,7 +219,7 @@ func TestWhatIsNotMeasuredIsAbsent(t *testing.T) {
 	if want := "teescope_bounce_pool_bytes 1.048576e+06\n"; !strings.Contains(got, want) {
 		t.Errorf("the exposition lacks %s:\n%s", want, got)
 	}
-	for _, not := range []string{"_used_", "_mappings_", "bounce_bytes", "_failures_", "exceptions_total", "conver", "accept", "idle_entries", "ipis", "missing"} {
+	for _, not := range []string{"_used_", "_mappings_", "bounce_bytes", "_failures_", "exceptions_total", "conver", "accept", "idle_entries", "idle_poll", "ipis", "missing"} {
 		if not == "conver" || not == "accept" {
 			not = "teescope_memory_" + not
 		}
@@ -232,6 +236,30 @@ func TestFeaturesOfAnotherMachine(t *testing.T) {
 		if b.guest = guest; strings.Contains(told(t, b), "feature_missing{") != want {
 			t.Errorf("%s: features are missing: %t, want %t", guest, !want, want)
 		}
+	}
+}
+
+func TestPolling(t *testing.T) {
+	const cpu = "sys/devices/system/cpu/"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  time.Duration
+	}{
+		"two CPUs":       {map[string]string{cpu + "cpu0/cpuidle/state0/name": "POLL\n", cpu + "cpu0/cpuidle/state0/time": "7\n", cpu + "cpu1/cpuidle/state0/time": "3\n"}, 10 * time.Microsecond},
+		"another state":  {map[string]string{cpu + "cpu0/cpuidle/state0/name": "C1\n", cpu + "cpu0/cpuidle/state0/time": "7\n", cpu + "cpu1/cpuidle/state0/time": "3\n"}, -1},
+		"no cpuidle":     {nil, -1},
+		"one CPU lacks":  {map[string]string{cpu + "cpu0/cpuidle/state0/name": "POLL\n", cpu + "cpu0/cpuidle/state0/time": "7\n"}, -1},
+		"no number":      {map[string]string{cpu + "cpu0/cpuidle/state0/name": "POLL\n", cpu + "cpu0/cpuidle/state0/time": "7\n", cpu + "cpu1/cpuidle/state0/time": "-3\n"}, -1},
+		"a large number": {map[string]string{cpu + "cpu0/cpuidle/state0/name": "POLL\n", cpu + "cpu0/cpuidle/state0/time": "7\n", cpu + "cpu1/cpuidle/state0/time": "18446744073709551615\n"}, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{cpu + "present": "0-1\n"}
+			maps.Copy(files, tt.files)
+			got, ok := polling(hostfs.At(machine(t, files).Sys))
+			if ok != (tt.want >= 0) || ok && got != tt.want {
+				t.Errorf("CPUs have polled for %v, %t, want %v", got, ok, tt.want)
+			}
+		})
 	}
 }
 

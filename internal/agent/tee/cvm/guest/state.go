@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -45,6 +48,9 @@ func (f *families) describeState() {
 		"Time of accepting memory since the agent started."+called, "accept_memory (fentry, fexit), Linux 6.5 and later")
 	f.idle = counter("teescope_idle_entries_total", "entries",
 		"How often CPUs of a confidential virtual machine began to wait for work. Without polling, each wait is an exit to the host, and so is the interrupt that ends it.", "tracepoint power:cpu_idle")
+	f.polling = counter("teescope_idle_poll_seconds_total", "seconds",
+		"Time for which idle CPUs of a confidential virtual machine have polled for work in place of waiting for it. It is CPU time of the host. Work that comes meanwhile saves the exit of a wait, and the interrupt that ends it. "+
+			"Absent without a driver of cpuidle whose first state is to poll, such as haltpoll, and while a CPU is offline.", "/sys/devices/system/cpu/cpu*/cpuidle/state0/time")
 	f.ipis = counter("teescope_ipis_total", "interrupts",
 		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", "kind")
 	f.info = metric.New(metric.Desc{
@@ -80,6 +86,7 @@ const (
 	// maxCPUInfo is enough for the first processor of /proc/cpuinfo.
 	maxCPUInfo = 16 << 10
 	maxDriver  = 64
+	maxTime    = 32 // of a number in sysfs
 )
 
 // emitState emits the state of the machine that files contain.
@@ -91,6 +98,9 @@ func (b *Backend) emitState(emit func(prometheus.Metric)) error {
 		driver = nil // a kernel without cpuidle
 	}
 	emit(f.info.Value(1, string(b.guest), b.halts, text.Label(strings.TrimSpace(string(driver)))))
+	if polled, ok := polling(hostfs.At(b.opts.Roots.Sys)); ok {
+		emit(f.polling.Value(polled.Seconds()))
+	}
 	interrupts, err := proc.ReadLines(maxInterrupts, "interrupts")
 	parseIPIs(interrupts, func(kind string, n uint64) { emit(f.ipis.Value(float64(n), kind)) })
 	if b.guest == teelabel.None {
@@ -101,6 +111,37 @@ func (b *Backend) emitState(emit func(prometheus.Metric)) error {
 		emit(f.missing.Value(1, feature))
 	}
 	return errors.Join(unlessAbsent(err), unlessAbsent(cpuErr))
+}
+
+// polling returns the time for which all CPUs have polled. The first state of cpuidle is to poll where it is named so
+// (drivers/cpuidle/poll_state.c). A CPU that is offline has no time, so the sum is then unknown.
+func polling(sys hostfs.Root) (sum time.Duration, ok bool) {
+	const states = "cpuidle/state0"
+	cpus, err := sys.CPUs("present")
+	if err != nil {
+		return 0, false
+	}
+	named := false
+	for _, cpu := range cpus {
+		dir := filepath.Join("devices/system/cpu", "cpu"+strconv.Itoa(cpu), states)
+		if !named {
+			name, err := sys.Read(maxDriver, dir, "name")
+			if err != nil || strings.TrimSpace(string(name)) != "POLL" {
+				return 0, false
+			}
+			named = true
+		}
+		text, err := sys.Read(maxTime, dir, "time")
+		if err != nil {
+			return 0, false
+		}
+		us, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || us > math.MaxInt64/uint64(time.Microsecond)-uint64(sum/time.Microsecond) {
+			return 0, false
+		}
+		sum += time.Duration(us) * time.Microsecond
+	}
+	return sum, named
 }
 
 func unlessAbsent(err error) error {
