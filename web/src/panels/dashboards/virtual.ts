@@ -105,7 +105,7 @@ export const CONFIDENTIAL: Section = {
       unit: "bytes_per_second",
       queries: [{ expr: "sum by (workload, class, instance) ($rate(teescope_workload_bounce_bytes_total{$workloads}[$window]))", legend: "{{workload}}: {{class}}" }],
       top: 10,
-      help: "Data of block devices and accelerators by the workload that submitted it. Packets count for the machine only, because the kernel maps them in interrupts. The kernel of this machine counts, so its host cannot change the numbers.",
+      help: "Data of block devices and accelerators by the workload that submitted it. Packets count for the machine only, because the kernel maps them in interrupts.",
       empty: { text: "No workload had data copied in this time range.", probe: "cvm_bounced" },
     },
     {
@@ -186,7 +186,7 @@ export const GPUS: Section = {
         ],
       },
       columns: [{ title: "Ready", unit: "count", expr: "min by (instance) (teescope_gpu_ready{$nodes})" }],
-      help: "All GPUs of a machine together. Mode is off, on, protected_pcie or nvle, the last two for several GPUs. The environment simulation, and developer tools that are on, do not protect. Ready is 0 if the GPUs accept no work: programs then find no GPU.",
+      help: "All GPUs of a machine together. The modes protected_pcie and nvle are for several GPUs. The environment simulation, and developer tools that are on, do not protect. Ready is 0 if programs find no GPU.",
       empty: { text: "There is no driver of NVIDIA with confidential computing, or the agent may not ask it." },
     },
     {
@@ -197,7 +197,7 @@ export const GPUS: Section = {
       unit: "bytes_per_second",
       queries: byCopy("bytes_total"),
       top: 10,
-      help: "In a confidential machine, each copy is encrypted and goes through shared memory. Copies of two and three dimensions, those of graphs and between GPUs are not included.",
+      help: "In a confidential machine, each copy is encrypted. Copies of several dimensions, of graphs and between GPUs are not included.",
       empty: { text: "No copy was counted in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
     },
     {
@@ -208,7 +208,7 @@ export const GPUS: Section = {
       unit: "seconds_per_second",
       queries: byCopy("blocked_seconds_sum"),
       top: 10,
-      help: "The mean number of threads in these calls. An asynchronous copy should return at once. In a confidential machine, it often returns when the data is encrypted.",
+      help: "The mean number of threads in these calls. An asynchronous copy should return at once. In a confidential machine, it often returns later.",
       empty: { text: "No thread was blocked in a copy in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
     },
     {
@@ -222,22 +222,8 @@ export const GPUS: Section = {
         { expr: "sum by (workload, instance) ($rate(teescope_user_cuda_graph_launches_total{$workloads}[$window]))", legend: "{{workload}}: graphs" },
       ],
       top: 10,
-      help: "Kernels and graphs that were launched. A program that finds no GPU may continue on the CPU, and then launches none.",
+      help: "A program that finds no GPU may continue on the CPU, and then launches nothing.",
       empty: { text: "Nothing was launched in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
-    },
-    {
-      id: "gpu-waits",
-      kind: "lines",
-      title: "Threads that wait for GPUs",
-      question: "How many threads wait for the results of GPUs?",
-      unit: "seconds_per_second",
-      queries: [
-        { expr: "sum by (workload, instance) ($rate(teescope_user_cuda_stream_waits_seconds_sum{$workloads}[$window]))", legend: "{{workload}}: stream" },
-        { expr: "sum by (workload, instance) ($rate(teescope_user_cuda_context_waits_seconds_sum{$workloads}[$window]))", legend: "{{workload}}: context" },
-      ],
-      top: 10,
-      help: "The mean number of threads in cuStreamSynchronize and cuCtxSynchronize. Compare it with the threads that are blocked in copies: this time is that of the GPU, that time is the cost of copies.",
-      empty: { text: "No thread waited in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
     },
   ],
 };
@@ -268,7 +254,7 @@ export const VSOCK: Section = {
         { title: "CPUs", unit: "count", expr: "sum by (pid, instance) (teescope_nitro_enclave_cpus{$nodes})" },
         { title: "Memory", unit: "bytes", expr: "sum by (pid, instance) (teescope_nitro_enclave_memory_bytes{$nodes})" },
       ],
-      help: "By the process of nitro-cli that holds the enclave. Name and address are empty unless they were given at its start.",
+      help: "Name and address are empty unless they were given at the start.",
       empty: { text: "No Nitro Enclave ran at the end of this time range." },
     },
     {
@@ -279,7 +265,7 @@ export const VSOCK: Section = {
       unit: "bytes_per_second",
       queries: [{ expr: "sum by (cid, direction, instance) ($rate(teescope_vsock_bytes_total{$nodes}[$window]))", legend: "{{cid}}: {{direction}}" }],
       top: 10,
-      help: "Data without headers, by the address of the enclave or virtual machine. An enclave has no other network and no disk.",
+      help: "By the address of the enclave or virtual machine. An enclave has no other network and no disk.",
       empty: { text: "No data was exchanged by vsock in this time range.", probe: "vsock_" },
     },
     {
@@ -304,7 +290,7 @@ export const VSOCK: Section = {
         { expr: "sum by (cid, direction, instance) ($rate(teescope_vsock_resets_total{$nodes}[$window]))", legend: "{{cid}}: resets {{direction}}" },
       ],
       top: 10,
-      help: "A reset as the answer to each request means that nothing listens on that port. Requests to addresses that have never answered have the address other.",
+      help: "A reset as the answer to each request means that nothing listens on that port.",
       empty: { text: "No connection was requested by vsock in this time range.", probe: "vsock_" },
     },
   ],
