@@ -276,7 +276,7 @@ func answered(r engine.Result) map[string]bool {
 	queries := make(map[string]bool)
 	for _, rule := range rules.All() {
 		for _, s := range rule.Signals {
-			queries[strings.ReplaceAll(s.Query, "$window", "5m")] = true
+			queries[strings.NewReplacer("$window", "5m", "$whole", "5m").Replace(s.Query)] = true
 		}
 	}
 	for _, p := range r.Problems {

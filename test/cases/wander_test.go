@@ -121,7 +121,7 @@ func newWanderer(t *testing.T, file string) wanderer {
 	list := rules.All()
 	w := wanderer{list[slices.IndexFunc(list, func(r engine.Rule) bool { return r.Name == c.rule })], make(map[string][]query.Sample), 1, make(map[string]*analysis.Finding)}
 	for _, s := range w.rule.Signals {
-		samples, err := db.Instant(t.Context(), strings.ReplaceAll(s.Query, "$window", "5m"), c.end())
+		samples, err := db.Instant(t.Context(), strings.NewReplacer("$window", "5m", "$whole", "5m").Replace(s.Query), c.end())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,12 @@ func (q *inquiry) note(p query.Problem) { q.problems = append(q.problems, p) }
 
 // expr returns a query for the window.
 func (o Options) expr(text string) string {
-	return strings.NewReplacer("$window", query.Duration(o.Window), "$whole", query.Duration(o.entire())).Replace(text)
+	return over(text, o.Window, o.entire())
+}
+
+// over replaces the windows in the query of a signal.
+func over(text string, window, whole time.Duration) string {
+	return strings.NewReplacer("$window", query.Duration(window), "$whole", query.Duration(whole)).Replace(text)
 }
 
 // entire returns the window of the evaluation, also where a part of it is judged.

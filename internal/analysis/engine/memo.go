@@ -81,7 +81,10 @@ func (m *memo) selectedRate(expr string) (metric string, over time.Duration, ok 
 // window is not filled in, so the number of entries is bounded.
 var written sync.Map
 
+// fewMinutes stands for windows in queries that are parsed and not run.
+const fewMinutes = 5 * time.Minute
+
 // metricsIn returns the metrics of a rule's query. The caller must not change them.
 func metricsIn(text string) []string {
-	return remember(&written, text, func() []string { return promql.Metrics(strings.ReplaceAll(text, "$window", "5m")) })
+	return remember(&written, text, func() []string { return promql.Metrics(over(text, fewMinutes, fewMinutes)) })
 }

@@ -42,8 +42,9 @@ type Rule struct {
 func (r Rule) Runbook() string { return "docs/runbooks/" + r.Name + ".md" }
 
 // A Signal is a query whose result a rule reads. "$window" in it stands for the time range of the analysis, such as
-// "5m". New workloads are judged over a part of it, and "$whole" stands for all of it then too. The result must keep the labels workload and instance: "sum by (workload, instance) (...)". A sample with an
-// empty label workload, or without one, belongs to the machine and is visible to every workload on it.
+// "5m". New workloads are judged over a part of it, and "$whole" stands for all of it then too. The result must keep the labels
+// workload and instance: "sum by (workload, instance) (...)". A sample with an empty label
+// workload, or without one, belongs to the machine and is visible to every workload on it.
 type Signal struct {
 	Name  string
 	Query string

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,5 +162,14 @@ func TestWhatWasNotCountedIsNotZero(t *testing.T) {
 	f.errs = map[string]error{fiveMinutes(offQuery): errors.New("503")}
 	if r := evaluate(t, f, rules, Options{}); len(r.Findings) > 0 {
 		t.Errorf("found %s although it is unknown what was counted", names(r))
+	}
+}
+
+// Every window of a query is replaced before it is parsed.
+func TestMetricsOfQueriesWithWindows(t *testing.T) {
+	for _, window := range []string{"$window", "$whole"} {
+		if got := metricsIn("sum by (instance) (increase(sgx_starts[" + window + "]))"); !slices.Equal(got, []string{"sgx_starts"}) {
+			t.Errorf("%s: %q", window, got)
+		}
 	}
 }
