@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { changeStep } from "./colours";
 import { buildTree, callees, callers, functions, matching, moved, nodeAt, type Tree, valueOf, visible } from "./tree";
 
@@ -86,4 +86,34 @@ it("ignores contradictions of a hostile answer", () => {
 
 it("colours a change by how many times a share is the other", () => {
   expect([changeStep(100, 110), changeStep(100, 150), changeStep(100, 300), changeStep(0, 1), changeStep(100, 50), changeStep(100, 0)]).toEqual([0, 1, 2, 3, -2, -3]);
+});
+
+describe("the callers and callees of hostile profiles", () => {
+  const table = (n: number): { name: string; library: string; kind: string }[] => Array.from({ length: n }, (_, i) => ({ name: `f${i}`, library: "", kind: "" }));
+
+  it("are found for a function with very many callees", () => {
+    const n = 200_000;
+    const one = new Array<number>(n).fill(1);
+    const tree = buildTree(table(n + 1), n, { depths: [0, ...one], frames: Array.from({ length: n + 1 }, (_, i) => i), totals: [n, ...one], selfs: [0, ...one] });
+    expect(callees(tree, 0).total[1]).toBe(n); // each callee has less than can be seen
+  });
+
+  it("are bounded for deep stacks that differ at their ends", () => {
+    const [deep, wide] = [2000, 3000];
+    const lists = { depths: [] as number[], frames: [] as number[], totals: [] as number[], selfs: [] as number[] };
+    const add = (depth: number, frame: number, total: number, self: number): void => {
+      lists.depths.push(depth);
+      lists.frames.push(frame);
+      lists.totals.push(total);
+      lists.selfs.push(self);
+    };
+    for (let d = 0; d < deep; d++) add(d, 1 + d, wide, 0);
+    for (let w = 0; w < wide; w++) {
+      add(deep, 1 + deep + w, 1, 0);
+      add(deep + 1, 0, 1, 1);
+    }
+    const up = callers(buildTree(table(1 + deep + wide), wide, lists), 0);
+    expect(up.total[1]).toBe(wide);
+    expect(up.frame.length).toBeLessThanOrEqual(200_001);
+  });
 });

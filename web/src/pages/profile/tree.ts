@@ -207,12 +207,18 @@ function occurrences(tree: Tree, frame: number): Item[] {
   return found;
 }
 
+/** Nodes with less than this part of the whole are left out of merged trees: on most screens they are narrower than a pixel. */
+const LEAST_PART = 1 / 5000;
+/** The number of nodes of a merged tree. Deep stacks that differ at their ends have many callers. */
+const MOST_MERGED = 200_000;
+
 /** Merges nodes of one function, then what each leads to, and so on. */
 function merged(tree: Tree, begin: Item[], next: (item: Item) => Item[]): Tree {
   const lists = { depths: [] as number[], frames: [] as number[], totals: [] as number[], selfs: [] as number[] };
   const sum = (items: readonly Item[]): number => items.reduce((all, i) => all + i.weight, 0);
   const open: { items: Item[]; depth: number }[] = [{ items: begin, depth: 0 }];
-  for (let group = open.pop(); group; group = open.pop()) {
+  const least = sum(begin) * LEAST_PART;
+  for (let group = open.pop(); group && lists.depths.length < MOST_MERGED; group = open.pop()) {
     const { items, depth } = group;
     const groups = new Map<number, Item[]>();
     for (const item of items.flatMap(next)) {
@@ -227,7 +233,7 @@ function merged(tree: Tree, begin: Item[], next: (item: Item) => Item[]): Tree {
     lists.frames.push(at(tree.frame, items[0]?.node ?? 0));
     lists.totals.push(all);
     lists.selfs.push(all - inner.reduce((rest, g) => rest + g.value, 0));
-    open.push(...inner); // the largest is taken first
+    for (const one of inner) if (one.value >= least) open.push(one); // the largest is taken first
   }
   return buildTree(tree.table, sum(begin), lists);
 }
