@@ -68,6 +68,13 @@ var typesOf = []struct {
 		},
 		helpers: []string{
 			// Stacks are walked by frame pointers (bpf.CanWalkStacks).
+			"aex_device: FnLoop", "aex_device: FnLoop",
+			"aex_function: FnLoop", "aex_function: FnLoop",
+			"aex_function_single: FnLoop", "aex_function_single: FnLoop",
+			"aex_page_fault: FnLoop", "aex_page_fault: FnLoop",
+			"aex_reschedule: FnLoop", "aex_reschedule: FnLoop",
+			"aex_timer: FnLoop", "aex_timer: FnLoop",
+			"aex_work: FnLoop", "aex_work: FnLoop",
 			"call_ends: FnLoop", "call_ends: FnLoop", "function_called: FnLoop", "function_called: FnLoop",
 			"function_called_multi: FnLoop", "function_called_multi: FnLoop",
 			"guests_mapped: FnLoop", "guests_opened: FnLoop", "mapped_inode: FnFindVma", // probe sgx_vepc_found; the kernel shows the inode in mappings
