@@ -28,7 +28,7 @@ var givenPrograms = map[string]string{
 func installedPrograms(t *testing.T) map[string]bool {
 	t.Helper()
 	_, list, _ := strings.Cut(read(t, "tools/setup.sh"), "\nneed=(")
-	list, _, _ = strings.Cut(list, "\n)")
+	list, _, _ = strings.Cut(strings.ReplaceAll(list, `"`, ""), "\n)")
 	known := map[string]bool{"callgrind_annotate": true, "redis-cli": true} // of valgrind and redis-tools
 	for _, pair := range regexp.MustCompile(`(\S+)=\S+`).FindAllStringSubmatch(list, -1) {
 		known[pair[1]] = true
