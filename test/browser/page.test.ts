@@ -198,6 +198,7 @@ describe("the pages", () => {
 
   it("draws every System chart with data, or shows the reason", async () => {
     const page = await tabs.visit("/?page=system");
+    await page.locator("[data-panel]").first().waitFor(); // the view is loaded on demand
     const panels = await page.locator("[data-panel]").all();
     expect(panels.length).toBeGreaterThan(15);
     for (const panel of panels) {
