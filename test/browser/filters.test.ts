@@ -94,7 +94,7 @@ it("has the server check a pattern while it is typed, and queries no panel with 
 it("stays usable with hundreds of names, narrow and wide, light and dark", async () => {
   for (const [width, colorScheme] of [[360, "light"], [2560, "dark"]] as const) {
     const page = await tabs.visit(`/?page=infrastructure&pod=shop-8&w.re=abc.*&runtime=made&node=${fleet.instance}`, { viewport: { width, height: 1000 }, colorScheme });
-    await page.locator(".unfiltered").first().waitFor();
+    await page.locator("[data-panel]").first().waitFor();
     await page.keyboard.press("/");
     const kind = page.locator(".kinds button", { hasText: "container" });
     await until("the count", 120, async () => /\d+/.test((await kind.textContent()) ?? "") || undefined);
