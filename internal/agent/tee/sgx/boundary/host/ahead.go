@@ -243,6 +243,9 @@ func (a *Ahead) work() {
 		do := r.do
 		a.mu.Unlock()
 		value, err := reader.Contained(do)
+		if err != nil {
+			value = nil // a nil pointer in an interface is not nil
+		}
 		if key.Program != (Program{}) {
 			if now, failed := a.program(key.TGID); failed == nil && now != key.Program {
 				(&read{value: value}).drop()

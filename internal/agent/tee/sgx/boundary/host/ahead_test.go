@@ -64,6 +64,20 @@ func TestAReadThatPanicsHasAnError(t *testing.T) {
 	}
 }
 
+// A read that fails returns a nil pointer. Nothing of it is closed when the result is dropped.
+func TestAResultOfAFailedReadIsNotClosed(t *testing.T) {
+	h, stack := ahead()
+	read := func() (*closes, error) { stack.Store(2); return nil, errors.New("gone") }
+	_, _ = Later(h, key(7), read) // its process runs another program when it ends
+	k := Key{TGID: 8, What: "x"}
+	_, _ = Later(h, k, read)
+	h.Ahead.Run(time.Minute)
+	h.Ahead.Ask(k, func() (any, error) { return nil, nil }) // drops the result
+	if _, err := Later(h, key(7), read); err == nil {
+		t.Error("the failed read has no error")
+	}
+}
+
 type closes struct{ done bool }
 
 func (c *closes) Close() error { c.done = true; return nil }
