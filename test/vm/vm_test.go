@@ -179,8 +179,8 @@ func confined(t *testing.T, families map[string]*dto.MetricFamily, tests string)
 // with the thread, those of the workload with the program. What schedstat said at the program's start is in between.
 func waitsOfSchedstat(t *testing.T, text string, families map[string]*dto.MetricFamily) {
 	t.Helper()
-	var from, to struct{ waited, slices float64 }
-	if _, err := fmt.Sscan(text, &from.waited, &from.slices, &to.waited, &to.slices); err != nil {
+	var from, to, after struct{ waited, slices float64 }
+	if _, err := fmt.Sscan(text, &from.waited, &from.slices, &to.waited, &to.slices, &after.waited, &after.slices); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
 	for _, m := range families["teescope_run_queue_latency_seconds"].GetMetric() {
@@ -189,11 +189,12 @@ func waitsOfSchedstat(t *testing.T, text string, families map[string]*dto.Metric
 		}
 		n, seconds := float64(m.Histogram.GetSampleCount()), m.Histogram.GetSampleSum()
 		lost := sum(families, "teescope_attribution_lost_total", "what", "switches")
-		t.Logf("%v waits of %v s, schedstat has %v of %v ns after %v of %v at the start", n, seconds, to.slices, to.waited, from.slices, from.waited)
-		if n < to.slices-from.slices-lost || n > to.slices || to.slices < from.slices+200 {
+		t.Logf("%v waits of %v s, schedstat has %v of %v ns, then %v of %v, after %v of %v at the start", n, seconds, to.slices, to.waited, after.slices, after.waited,
+			from.slices, from.waited)
+		if n < to.slices-from.slices-lost || n > after.slices || to.slices < from.slices+200 {
 			t.Errorf("%v waits, %v switches were missed", n, lost)
 		}
-		if seconds*1e9 > to.waited+1000 || lost == 0 && seconds*1e9 < to.waited-from.waited-1000 {
+		if seconds*1e9 > after.waited+1000 || lost == 0 && seconds*1e9 < to.waited-from.waited-1000 {
 			t.Errorf("waited %v s", seconds)
 		}
 		return

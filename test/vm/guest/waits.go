@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,8 +67,8 @@ func printSchedstat(pid int) error {
 	return err
 }
 
-// waits runs a program on one CPU and prints what schedstat says of it: at its start, and when it sleeps. The caller prints
-// the metrics afterwards. Then the program may end.
+// waits runs a program on one CPU until it sleeps. The caller prints the metrics and ends the program afterwards. Then it prints
+// what schedstat says of the program: at its start, when it slept, and after the metrics. A thread of Go's runtime may run in between.
 func waits() (end func() error, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -102,6 +103,10 @@ func waits() (end func() error, err error) {
 			return nil, err
 		}
 	}
-	section("schedstat", fmt.Sprintln(from[0], from[1], to[0], to[1]))
-	return func() error { _ = in.Close(); return cmd.Wait() }, nil
+	return func() error {
+		waited, slices, err := schedstat(cmd.Process.Pid)
+		section("schedstat", fmt.Sprintln(from[0], from[1], to[0], to[1], waited, slices))
+		_ = in.Close()
+		return errors.Join(err, cmd.Wait())
+	}, nil
 }
