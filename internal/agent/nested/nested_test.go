@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/agent/executable"
+	"github.com/teescope/teescope/internal/agent/executable/executabletest"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -25,25 +25,10 @@ func program(t *testing.T) string {
 	return name
 }
 
-// read reads the headers of a file.
-func read(t *testing.T, name string) (*os.File, *executable.Program) {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	program, err := executable.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file, program
-}
-
 // found returns functions of a program.
 func found(t *testing.T, name string, names ...string) (*os.File, []Function) {
 	t.Helper()
-	file, program := read(t, name)
+	file, program := executabletest.Open(t, name)
 	functions, err := Find(hostfs.At("/proc"), program, names)
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +286,7 @@ func TestOtherProcessesAreNotTimed(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	name := program(t)
-	_, program := read(t, name)
+	_, program := executabletest.Open(t, name)
 	proc := hostfs.At("/proc")
 	for _, c := range []struct {
 		names []string
@@ -339,7 +324,7 @@ func TestFind(t *testing.T) {
 
 // Returns of Go programs have no probes: the runtime would end the program.
 func TestGoProgramsAreRefused(t *testing.T) {
-	_, program := read(t, "/proc/self/exe")
+	_, program := executabletest.Open(t, "/proc/self/exe")
 	if _, err := Find(hostfs.At("/proc"), program, []string{"main.main"}); err == nil || !strings.Contains(err.Error(), "Go program") {
 		t.Error(err)
 	}

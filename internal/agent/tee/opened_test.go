@@ -12,6 +12,23 @@ import (
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
+// watching reports openings until end is called, which waits for Run.
+func watching(t *testing.T, roots Roots) (o *Opened, end func()) {
+	t.Helper()
+	o, err := NewOpened(roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { o.Run(); close(ended) }()
+	return o, func() {
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+	}
+}
+
 // Each opening of a device is reported, and nothing else is. Without a device there is nothing to watch.
 func TestOpened(t *testing.T) {
 	roots := Roots{Dev: t.TempDir()}
@@ -27,12 +44,7 @@ func TestOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o, err := NewOpened(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { o.Run(); close(ended) }()
+	o, end := watching(t, roots)
 	if _, err := os.Stat(filepath.Join(roots.Dev, sgxNodes[0])); err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +61,7 @@ func TestOpened(t *testing.T) {
 		<-o.C // the test has a limit of its own
 		_ = f.Close()
 	}
-	if err := o.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-ended
+	end()
 }
 
 // Run ends although nothing receives what it reports.
@@ -62,12 +71,7 @@ func TestOpenedEndsUnheard(t *testing.T) {
 	if err := os.WriteFile(device, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o, err := NewOpened(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { o.Run(); close(ended) }()
+	_, end := watching(t, roots)
 	for range 3 {
 		f, err := os.Open(device)
 		if err != nil {
@@ -75,10 +79,7 @@ func TestOpenedEndsUnheard(t *testing.T) {
 		}
 		_ = f.Close()
 	}
-	if err := o.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-ended
+	end()
 }
 
 // A young program is inspected again at once when a device is opened, and an older one at its time.

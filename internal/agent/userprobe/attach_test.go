@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/agent/executable"
+	"github.com/teescope/teescope/internal/agent/executable/executabletest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
 	"github.com/teescope/teescope/internal/agent/userprobe/probefile"
 )
@@ -17,7 +17,7 @@ import (
 // A probe of a return overwrites the top of the stack, which is the return address only where a function begins.
 func TestReturnsNeedTheBeginOfAFunction(t *testing.T) {
 	name := boundarytest.Build(t, filepath.Join(t.TempDir(), "returns"), "../tee/sgx/boundary/testdata/usdt.c")
-	program := read(t, name)
+	_, program := executabletest.Open(t, name)
 	target := probefile.Target{File: name, Symbol: "work"}
 	begin, err := find(program, target)
 	if err != nil {
@@ -52,7 +52,8 @@ func TestRisksOfReturns(t *testing.T) {
 		force bool
 		want  string
 	}{{false, "force: true"}, {true, ""}} {
-		program, target := read(t, name), probefile.Target{File: name, Symbol: "main", Force: tt.force}
+		_, program := executabletest.Open(t, name)
+		target := probefile.Target{File: name, Symbol: "main", Force: tt.force}
 		address, err := find(program, target)
 		if err != nil {
 			t.Fatal(err)
@@ -65,21 +66,8 @@ func TestRisksOfReturns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := takesReturns(read(t, own), 0, probefile.Target{Force: true}); err == nil || !strings.Contains(err.Error(), "Go program") {
+	_, program := executabletest.Open(t, own)
+	if err := takesReturns(program, 0, probefile.Target{Force: true}); err == nil || !strings.Contains(err.Error(), "Go program") {
 		t.Error(err)
 	}
-}
-
-func read(t *testing.T, name string) *executable.Program {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	program, err := executable.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
 }

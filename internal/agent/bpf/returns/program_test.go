@@ -9,22 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/agent/executable"
+	"github.com/teescope/teescope/internal/agent/executable/executabletest"
 )
-
-func read(t *testing.T, name string) *executable.Program {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	program, err := executable.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
-}
 
 // Programs that a probe of a return could end or break are known by their symbols.
 func TestRisk(t *testing.T) {
@@ -49,7 +35,7 @@ func TestRisk(t *testing.T) {
 		if out, err := compiler.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		program := read(t, name)
+		_, program := executabletest.Open(t, name)
 		if risk, err := Risk(program); err != nil || !strings.Contains(risk, want) || (risk == "") != (want == "") {
 			t.Errorf("%q, %v, want %q", risk, err, want)
 		}
@@ -65,7 +51,8 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reason := RefuseProgram(read(t, own)); !strings.Contains(reason, "Go program") {
+	_, program := executabletest.Open(t, own)
+	if reason := RefuseProgram(program); !strings.Contains(reason, "Go program") {
 		t.Errorf("%q", reason)
 	}
 	for name, want := range map[string]bool{"setjmp": true, "dlsym": true, "dlopen@@GLIBC_2.34": true, "setjmps": false, "main": false} {

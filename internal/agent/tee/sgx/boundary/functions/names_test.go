@@ -8,10 +8,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
-	"os"
 	"testing"
 
 	"github.com/teescope/teescope/internal/agent/executable"
+	"github.com/teescope/teescope/internal/agent/executable/executabletest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
 )
 
@@ -54,15 +54,7 @@ func TestECALLsHaveTheNamesOfTheirStubs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := boundarytest.SDKApp(t, "names", tt.flags...)
-			f, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			p, err := executable.Read(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, p := executabletest.Open(t, path)
 			names, err := ecallNames(p, tableOfApp(t, path))
 			if err != nil || !maps.Equal(names, tt.want) {
 				t.Errorf("%v, want %v (%v)", names, tt.want, err)
