@@ -351,7 +351,7 @@ func (s *Files) Sweep(used func(*File) bool) error {
 		if used(f) {
 			f.unused = now
 		} else if now.Sub(f.unused) >= lingering {
-			errs = append(errs, s.Drop(f))
+			errs = append(errs, s.drop(f))
 		}
 	}
 	return errors.Join(errs...)
@@ -361,13 +361,13 @@ func (s *Files) Sweep(used func(*File) bool) error {
 func (s *Files) Close() error {
 	var errs []error
 	for _, f := range s.byID {
-		errs = append(errs, s.Drop(f))
+		errs = append(errs, s.drop(f))
 	}
 	return errors.Join(errs...)
 }
 
-// Drop stops probing a file, and forgets it.
-func (s *Files) Drop(f *File) error {
+// drop stops probing a file, and forgets it.
+func (s *Files) drop(f *File) error {
 	s.stop(f)
 	errs := []error{f.detach()}
 	for _, c := range f.held {
