@@ -74,7 +74,7 @@ type Options struct {
 	Event     Event // empty: Cycles, or Clock on a machine without a PMU
 	Every     int   // probability 1/Every of a sample for events without a counter; 0 is 1
 	Unwind    bool  // stacks by tables for the processes that have some (SetCode), if the kernel can
-	Rows      int   // of the tables; 0 is MaxRows. One has 8 bytes
+	Rows      int   // of the tables; 0 is maxRows. One has 8 bytes
 	Ignores   bool  // a counter takes no more samples of processes that are ignored (Ignore); other events never do
 	Ancestor  int   // process whose descendants are marked; 0 for none
 	Sys       hostfs.Root
