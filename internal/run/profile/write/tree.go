@@ -46,7 +46,10 @@ func NoTree(title string, notes ...string) *Tree {
 
 // NewTree returns the tree of a profile.
 func NewTree(p *profile.Profile, title string) *Tree {
-	l := place(p, mostNodes, 1)
+	return treeOf(p, place(p, mostNodes, 1), title)
+}
+
+func treeOf(p *profile.Profile, l *plan, title string) *Tree {
 	t := NoTree(title)
 	t.Type, t.Unit, t.Total, t.Samples, t.Least, t.Notes = p.Values[p.Main].Type, p.Values[p.Main].Unit, p.Total(), p.Taken(), l.least, p.Notes
 	index := map[uint32]uint32{} // by rank
@@ -69,10 +72,11 @@ func DifferenceTree(before, after *profile.Profile, title string) (*Tree, error)
 	if err != nil {
 		return nil, err
 	}
-	t := NewTree(p, title)
+	l := place(p, mostNodes, 1)
+	t := treeOf(p, l, title)
 	t.Notes = slices.Concat([]string{"A: " + amount(before) + ", B: " + amount(after)}, t.Notes)
 	t.Samples = before.Taken() + after.Taken()
-	for _, b := range place(p, mostNodes, 1).bars {
+	for _, b := range l.bars {
 		t.Before, t.After = append(t.Before, b.values[profile.BeforeValue]), append(t.After, b.values[profile.AfterValue])
 	}
 	return t, nil
