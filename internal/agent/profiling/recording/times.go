@@ -41,22 +41,32 @@ func (r *Recording) Tick(now time.Time) {
 
 // at adds the time of samples.
 func (r *Recording) at(s *sample, samples, events uint64) {
-	if r.clock.began.IsZero() {
+	c := &r.clock
+	if c.began.IsZero() {
 		return
 	}
-	for {
-		if n := len(s.moments); n > 0 && s.moments[n-1].bucket == r.clock.now {
-			s.moments[n-1].samples += samples
-			s.moments[n-1].events += events
-			return
-		}
-		if r.clock.moments < r.Moments || r.clock.now == 0 { // in one bucket there are no more than stacks
-			break
-		}
+	for c.moments >= r.Moments && c.now > 0 && !endsIn(s.moments, c.now) { // in one bucket there are no more than stacks
 		r.coarsen()
 	}
-	s.moments = append(s.moments, moment{r.clock.now, samples, events})
-	r.clock.moments++
+	before := len(s.moments)
+	s.moments = addMoment(s.moments, moment{c.now, samples, events})
+	c.moments += len(s.moments) - before
+}
+
+// endsIn reports whether the last moment is of a bucket.
+func endsIn(all []moment, bucket uint32) bool {
+	return len(all) > 0 && all[len(all)-1].bucket == bucket
+}
+
+// addMoment adds to the last moment if it is of the same bucket, and otherwise a moment.
+func addMoment(all []moment, m moment) []moment {
+	if !endsIn(all, m.bucket) {
+		return append(all, m)
+	}
+	last := &all[len(all)-1]
+	last.samples += m.samples
+	last.events += m.events
+	return all
 }
 
 // coarsen makes buckets twice as long.
@@ -68,12 +78,7 @@ func (r *Recording) coarsen() {
 		kept := r.samples[i].moments[:0]
 		for _, m := range r.samples[i].moments {
 			m.bucket /= 2
-			if n := len(kept); n > 0 && kept[n-1].bucket == m.bucket {
-				kept[n-1].samples += m.samples
-				kept[n-1].events += m.events
-				continue
-			}
-			kept = append(kept, m)
+			kept = addMoment(kept, m)
 		}
 		r.samples[i].moments = kept
 		r.clock.moments += len(kept)
