@@ -15,7 +15,7 @@ type span struct{ start, end uint64 }
 
 // mapped is what one look at the mappings of a process found, in ascending order.
 type mapped struct {
-	code     []*Mapping
+	mappings []*Mapping // with code
 	enclaves []span
 }
 

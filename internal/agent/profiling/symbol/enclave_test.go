@@ -29,7 +29,7 @@ func TestAnEnclaveIsAllItsMappings(t *testing.T) {
 	if want := []span{{0x10000, 0x18000}, {0x20000, 0x28000}}; !slices.Equal(all, want) {
 		t.Errorf("enclaves at %x, want %x", all, want)
 	}
-	table, p := &Table{}, &Process{reason: gone, enclaves: all}
+	table, p := &Table{}, &Process{reason: gone, mapped: mapped{enclaves: all}}
 	for address, want := range map[uint64]uint64{0xffff: 0, 0x10000: 0x10000, 0x17fff: 0x10000, 0x18000: 0, 0x21000: 0x20000} {
 		if got := table.Enclave(p, address); got != want {
 			t.Errorf("%#x is in the enclave at %#x, want %#x", address, got, want)

@@ -139,14 +139,13 @@ type Process struct {
 	profiling.Process
 	Workload string // empty if the process ended before its control group was read
 	Watched  bool   // whether a rule of Options.Watch matches it
-	mappings []*Mapping
-	enclaves []span
-	looks    int       // how often the mappings were read
-	reason   string    // why there are none
-	missed   bool      // an address was in none of them since Tick
-	again    time.Time // when the mappings may be read again
-	root     *os.File  // of its file system, for its perf map; nil if it has no generated code or it is not known
-	names    perfNames
+	mapped
+	looks  int       // how often the mappings were read
+	reason string    // why there are none
+	missed bool      // an address was in none of them since Tick
+	again  time.Time // when the mappings may be read again
+	root   *os.File  // of its file system, for its perf map; nil if it has no generated code or it is not known
+	names  perfNames
 }
 
 // Of returns the process of a sample. It is inspected at the first request, which should be soon after the sample.
@@ -175,7 +174,8 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 		if t.runs(s.Process) {
 			return p
 		}
-		p.Workload, p.mappings, p.reason = "", nil, gone // another process may have its ID
+		t.mapped -= len(p.mappings)
+		p.Workload, p.mapped, p.reason = "", mapped{}, gone // another process may have its ID
 	default:
 		p.reason = cmp.Or(p.reason, gone)
 	}
@@ -213,12 +213,12 @@ func (t *Table) look(p *Process) {
 		err = t.host.Of(uint32(p.PID)).Mappings(func(m hostfs.Mapping) {
 			r.enclaves = addEnclave(r.enclaves, m)
 			if m.Executable {
-				r.code = append(r.code, &Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: string(m.Path), kind: kindOf(m), id: m.File})
+				r.mappings = append(r.mappings, &Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: string(m.Path), kind: kindOf(m), id: m.File})
 			}
 		})
 		return r, err
 	})
-	all := read.code
+	all := read.mappings
 	switch {
 	case reader.Unanswered(err):
 		if len(p.mappings) == 0 {
@@ -242,7 +242,7 @@ func (t *Table) look(p *Process) {
 		return
 	}
 	t.mapped += len(all) - len(p.mappings)
-	p.mappings, p.enclaves, p.reason = all, read.enclaves, ""
+	p.mapped, p.reason = read, ""
 	p.looks++
 }
 
