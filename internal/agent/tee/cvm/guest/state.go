@@ -116,32 +116,29 @@ func (b *Backend) emitState(emit func(prometheus.Metric)) error {
 // polling returns the time for which all CPUs have polled. The first state of cpuidle is to poll where it is named so
 // (drivers/cpuidle/poll_state.c). A CPU that is offline has no time, so the sum is then unknown.
 func polling(sys hostfs.Root) (sum time.Duration, ok bool) {
-	const states = "cpuidle/state0"
 	cpus, err := sys.CPUs("present")
 	if err != nil {
 		return 0, false
 	}
-	named := false
-	for _, cpu := range cpus {
-		dir := filepath.Join("devices/system/cpu", "cpu"+strconv.Itoa(cpu), states)
-		if !named {
+	for i, cpu := range cpus {
+		dir := filepath.Join("devices/system/cpu", "cpu"+strconv.Itoa(cpu), "cpuidle/state0")
+		if i == 0 {
 			name, err := sys.Read(maxDriver, dir, "name")
 			if err != nil || strings.TrimSpace(string(name)) != "POLL" {
 				return 0, false
 			}
-			named = true
 		}
-		text, err := sys.Read(maxTime, dir, "time")
+		data, err := sys.Read(maxTime, dir, "time")
 		if err != nil {
 			return 0, false
 		}
-		us, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+		us, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 		if err != nil || us > math.MaxInt64/uint64(time.Microsecond)-uint64(sum/time.Microsecond) {
 			return 0, false
 		}
 		sum += time.Duration(us) * time.Microsecond
 	}
-	return sum, named
+	return sum, len(cpus) > 0
 }
 
 func unlessAbsent(err error) error {
