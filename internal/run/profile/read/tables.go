@@ -3,11 +3,11 @@
 package read
 
 import (
-	"fmt"
 	"io"
 	"math"
 
 	tables "github.com/teescope/teescope/internal/advise/read"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/run/profile"
 )
 
@@ -16,12 +16,9 @@ const maxTable = 64 << 20
 
 // readTable reads a table that has one row for each function or system call, without stacks.
 func readTable(in io.Reader, of format, limits profile.Limits) (*profile.Profile, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxTable+1))
+	data, err := inputfile.ReadAll(in, maxTable)
 	if err != nil {
 		return nil, err
-	}
-	if len(data) > maxTable {
-		return nil, fmt.Errorf("it has more than %d MiB, %w", maxTable>>20, profile.ErrLimit)
 	}
 	if of == straceCounts {
 		return systemCalls(data, limits)
