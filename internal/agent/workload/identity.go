@@ -26,6 +26,10 @@ const (
 	Other     Kind = "other"
 )
 
+// RunsPrograms reports whether threads of a workload run programs. Those of the kernel make no system calls and have no page faults
+// in user mode.
+func (k Kind) RunsPrograms() bool { return k != Kernel && k != Idle }
+
 // Identity names a workload. Two groups of processes whose identities have the same labels are one workload.
 type Identity struct {
 	Name string // value of the label "workload"

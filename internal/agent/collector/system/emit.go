@@ -89,7 +89,7 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 	}
 	if e.kernel.timed() {
 		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
-		if s.kind != workload.Kernel && s.kind != workload.Idle { // they make no system calls
+		if s.kind.RunsPrograms() {
 			value(f.waitOutside, seconds(t.times.CallNS[callCpuWait]))
 			value(f.ioOutside, seconds(t.times.CallNS[callIoWait]))
 		}

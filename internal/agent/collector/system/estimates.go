@@ -58,10 +58,9 @@ func (s *slots) endCycle() {
 	}
 }
 
-// causes reports whether threads of a workload may cause events of a kind. Those of the kernel make no system calls and have no page
-// faults in user mode, so that no window can have missed any.
+// causes reports whether threads of a workload may cause events of a kind. If not, no window can have missed any.
 func causes(of workload.Kind, kind int) bool {
-	return kind == sampledCache || of != workload.Kernel && of != workload.Idle
+	return kind == sampledCache || of.RunsPrograms()
 }
 
 func (s *slots) endSlotCycle(sl *slot, c sampling.Cycle) {

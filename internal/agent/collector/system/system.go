@@ -364,7 +364,7 @@ func (c *Collector) MainProcesses() []MainProcess {
 	}
 	var all []MainProcess
 	for w, p := range c.slots.oldest() {
-		if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {
+		if w.Kind.RunsPrograms() && w.Kind != workload.Other {
 			all = append(all, MainProcess{Labels: workloadValues(w), PID: int(p.tgid), Started: time.Duration(p.start)})
 		}
 	}
