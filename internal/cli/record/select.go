@@ -173,7 +173,10 @@ func untyped(name string) run.Kind {
 func groupsOf(all []point, chosen map[string]bool) map[string]bool {
 	groups := map[string]bool{}
 	for _, p := range all {
-		if id := p.series.Labels["id"]; p.series.Name == containersOf && id != "" && chosen[p.workload()] {
+		if p.series.Name != containersOf || !chosen[p.workload()] {
+			continue
+		}
+		if id := p.series.Labels["id"]; id != "" {
 			groups[id] = true
 		}
 	}
