@@ -87,23 +87,23 @@ func choices(program *executable.Program, names []string) ([][]uint64, error) {
 	refused := make([]string, len(names))
 	exact := make([]bool, len(names))
 	err := program.Functions(func(f executable.Function) {
-		readable := symbols.Readable(f.Name)
+		readable, refusal := symbols.Readable(f.Name), returns.RefuseFunction(f.Name)
 		for i, name := range names {
 			is := f.Name == name || readable == name
 			if is && !exact[i] {
 				exact[i], found[i], refused[i] = true, nil, ""
 			}
-			if returns.RefuseFunction(f.Name) != "" && (is || !exact[i] && patterns[i].MatchString(readable)) {
-				refused[i] = f.Name
+			if refusal != "" && (is || !exact[i] && patterns[i].MatchString(readable)) {
+				refused[i] = refusal
 			}
 			if len(found[i]) <= 2*maxPoints && (is || !exact[i] && patterns[i].MatchString(readable)) && !slices.Contains(found[i], f.Address) {
 				found[i] = append(found[i], f.Address)
 			}
 		}
 	})
-	for _, name := range refused {
-		if err == nil && name != "" {
-			err = errors.New(returns.RefuseFunction(name))
+	for _, refusal := range refused {
+		if err == nil && refusal != "" {
+			err = errors.New(refusal)
 		}
 	}
 	return found, err
