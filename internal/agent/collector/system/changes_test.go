@@ -9,6 +9,12 @@ import (
 	"time"
 )
 
+// put adds a change as the kernel side does.
+func (r *changeRing) put(tgid uint32) {
+	r.TGID[r.Written%uint64(len(r.TGID))] = tgid
+	r.Written++
+}
+
 func TestChangesAreReadOnce(t *testing.T) {
 	var l changeLog
 	if _, complete := l.next(byDetector); complete {
@@ -19,18 +25,14 @@ func TestChangesAreReadOnce(t *testing.T) {
 	if _, complete := l.next(byDetector); complete {
 		t.Error("no change before the first call is missed")
 	}
-	put := func(tgid uint32) {
-		ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
-		ring.Written++
-	}
 	read := func(want ...uint32) {
 		t.Helper()
 		if tgids, complete := l.next(byDetector); !complete || !slices.Equal(tgids, want) {
 			t.Errorf("read %v, complete: %v; want %v", tgids, complete, want)
 		}
 	}
-	put(7)
-	put(8)
+	ring.put(7)
+	ring.put(8)
 	read(7, 8)
 	read()
 	ring.Written += 2 // taken by two CPUs, of which only the second has written its entry
@@ -39,12 +41,12 @@ func TestChangesAreReadOnce(t *testing.T) {
 	ring.TGID[5] = 9
 	read(9, 10)
 	for range len(ring.TGID) + 1 {
-		put(11)
+		ring.put(11)
 	}
 	if _, complete := l.next(byDetector); complete {
 		t.Error("the ring has been overwritten, and no change is missed")
 	}
-	put(12)
+	ring.put(12)
 	read(12)
 }
 
@@ -54,20 +56,16 @@ func TestChangesThatAreOverwrittenWhileTheyAreReadAreMissed(t *testing.T) {
 	var l changeLog
 	l.open(ring)
 	l.next(byDetector)
-	put := func(tgid uint32) {
-		ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
-		ring.Written++
-	}
 	for range ring.TGID {
-		put(7)
+		ring.put(7)
 	}
 	before := ring.Written
-	put(8) // in the place of the first
+	ring.put(8) // in the place of the first
 	if tgids, complete := l.take(before); complete {
 		t.Errorf("%d changes, and none is missed", len(tgids))
 	}
 	for range ring.TGID {
-		put(9)
+		ring.put(9)
 	}
 	if _, complete := l.next(byDetector); complete {
 		t.Error("the ring has been overwritten, and no change is missed")
@@ -89,30 +87,26 @@ func TestEachFollowerGetsAllChanges(t *testing.T) {
 	l.open(ring)
 	l.next(byDetector)
 	l.next(byMembers)
-	put := func(tgid uint32) {
-		ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
-		ring.Written++
-	}
 	read := func(f follower, want ...uint32) {
 		t.Helper()
 		if tgids, complete := l.next(f); !complete || !slices.Equal(tgids, want) {
 			t.Errorf("read %v, complete: %v; want %v", tgids, complete, want)
 		}
 	}
-	put(7)
+	ring.put(7)
 	read(byDetector, 7)
-	put(8)
+	ring.put(8)
 	read(byDetector, 8)
 	read(byMembers, 7, 8)
 	read(byMembers)
 	for range len(ring.TGID) + 1 { // more than one follower leaves waiting
-		put(9)
+		ring.put(9)
 		read(byDetector, 9)
 	}
 	if tgids, complete := l.next(byMembers); complete || tgids != nil {
 		t.Errorf("%d changes wait, complete: %v", len(tgids), complete)
 	}
-	put(10)
+	ring.put(10)
 	read(byMembers, 10)
 }
 

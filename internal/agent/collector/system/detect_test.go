@@ -89,8 +89,7 @@ func TestMembersFollowReportedStarts(t *testing.T) {
 			hostfstest.Write(t, root, fmt.Sprint(tgid, "/comm"), "p\n")
 		}
 		if reported {
-			ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
-			ring.Written++
+			ring.put(tgid)
 		}
 	}
 	check := func(what string, after time.Duration, want ...uint32) {
