@@ -40,31 +40,35 @@ func (s *Sampler) attachEvent(e Event) (err error) {
 		return fmt.Errorf("event %q: use one of %v", e, Events())
 	}
 	for _, w := range tracepoints[e] {
-		if _, err := s.object.Attach(bpf.Probe{Name: w.Program, Ways: []bpf.Way{w}}); err != nil {
+		if err := s.attachWay(w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (s *Sampler) attachWay(w bpf.Way) error {
+	if _, err := s.object.Attach(bpf.Probe{Name: w.Program, Ways: []bpf.Way{w}}); err != nil {
+		return err
+	}
+	s.attached = append(s.attached, w.Program)
+	return nil
+}
+
 // attachExits attaches the programs that see the causes of AEXs. Causes that this machine does not show are left out.
 func (s *Sampler) attachExits() error {
 	var errs []error
-	attached := false
 	for _, e := range aex.Events {
 		err := aex.Seen(s.sys, e.Cause)
 		if err == nil {
-			w := bpf.Way{Program: e.Program, Mechanism: bpf.TypedTracepoint, Target: e.Tracepoint}
-			_, err = s.object.Attach(bpf.Probe{Name: e.Program, Ways: []bpf.Way{w}})
+			err = s.attachWay(bpf.Way{Program: e.Program, Mechanism: bpf.TypedTracepoint, Target: e.Tracepoint})
 		}
 		if err != nil {
 			errs = append(errs, err)
 			s.unseen = append(s.unseen, fmt.Sprintf("%s (%s): %s", CauseName(e.Cause), e.Tracepoint, bpf.Reason(err)))
-			continue
 		}
-		s.exits, attached = append(s.exits, e.Program), true
 	}
-	if !attached {
+	if len(s.attached) == 0 {
 		return errors.Join(errs...)
 	}
 	return nil
@@ -78,11 +82,8 @@ func CauseName(cause int) string { return strings.ReplaceAll(aex.Names[cause], "
 
 func (s *Sampler) detachEvent() error {
 	var errs []error
-	for _, program := range s.exits {
+	for _, program := range s.attached {
 		errs = append(errs, s.object.Detach(program))
-	}
-	for _, w := range tracepoints[s.event] {
-		errs = append(errs, s.object.Detach(w.Program))
 	}
 	return errors.Join(errs...)
 }

@@ -132,7 +132,7 @@ type Sampler struct {
 	every      int
 	kept       map[stackKey][]uint64 // of OffCPU: a wait may end long after its stack was drained
 	functions  *bpf.UserProbe        // of OCalls and ECalls
-	exits      []string              // the attached programs of AEX
+	attached   []string              // the programs of an event on tracepoints
 	unseen     []string
 	stacks     [maxGenerations]*bpf.Drain[stackKey, stack]
 	samples    [maxGenerations]*bpf.Drain[sampleKey, sampleCount]
