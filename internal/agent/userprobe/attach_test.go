@@ -15,7 +15,7 @@ import (
 )
 
 // A probe of a return overwrites the top of the stack, which is the return address only where a function begins.
-func TestReturnsNeedTheBeginOfAFunction(t *testing.T) {
+func TestReturnsNeedTheBeginningOfAFunction(t *testing.T) {
 	name := boundarytest.Build(t, filepath.Join(t.TempDir(), "returns"), "../tee/sgx/boundary/testdata/usdt.c")
 	_, program := executabletest.Open(t, name)
 	target := probefile.Target{File: name, Symbol: "work"}
