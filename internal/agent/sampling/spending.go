@@ -2,7 +2,10 @@
 
 package sampling
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Spending compares the CPU time of programs that cannot be sampled with a budget.
 type Spending struct {
@@ -23,4 +26,9 @@ func (s *Spending) Exceeded(now time.Time, spent time.Duration) (share float64, 
 	}
 	share = more.Seconds() / (elapsed.Seconds() * float64(s.CPUs))
 	return share, s.Budget < 1 && share > s.Budget
+}
+
+// Reason says why counting has stopped after the programs took a share of the machine's CPU time.
+func (s *Spending) Reason(share float64) string {
+	return fmt.Sprintf("counting took %.1f %% of the machine's CPU time, more than overhead.budget (%.1f %%): raise it and start the agent again", 100*share, 100*s.Budget)
 }

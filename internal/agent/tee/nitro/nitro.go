@@ -8,7 +8,6 @@ package nitro
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -119,7 +118,7 @@ func (b *Backend) tend(now time.Time) {
 	if !over {
 		return
 	}
-	reason := fmt.Sprintf("counting took %.1f %% of the machine's CPU time, more than overhead.budget (%.1f %%): raise it and start the agent again", 100*share, 100*b.spending.Budget)
+	reason := b.spending.Reason(share)
 	b.opts.Log.Warn("traffic by vsock is not counted any more", "reason", reason, "err", k.stop(reason))
 }
 

@@ -4,7 +4,6 @@ package vm
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -58,7 +57,7 @@ func (b *Backend) keepBudget(now time.Time) {
 	if !over {
 		return
 	}
-	reason := fmt.Sprintf("counting took %.1f %% of the machine's CPU time, more than overhead.budget (%.1f %%): raise it and start the agent again", 100*share, 100*b.spending.Budget)
+	reason := b.spending.Reason(share)
 	if err := b.kernel.stop(reason); err != nil {
 		b.log.Warn("detaching from KVM", "err", err)
 	}
