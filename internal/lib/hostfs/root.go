@@ -14,6 +14,7 @@ package hostfs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,6 +56,20 @@ func (r Root) ReadWhole(most int, elem ...string) ([]byte, error) {
 		return nil, &os.PathError{Op: "read", Path: path, Err: errTooLong}
 	}
 	return data, err
+}
+
+// Number returns the number that a file contains.
+func (r Root) Number(elem ...string) (uint64, error) {
+	const most = 64
+	data, err := r.ReadWhole(most, elem...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %.20q is not a number", r.Path(elem...), data)
+	}
+	return n, nil
 }
 
 // ReadLines returns a file, or the complete lines of its first most bytes. A cut line would contain wrong numbers.

@@ -57,6 +57,30 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestNumber(t *testing.T) {
+	dir := t.TempDir()
+	root := At(dir)
+	for text, want := range map[string]uint64{"0\n": 0, "4194304\n": 4194304, " 7": 7, "18446744073709551615\n": 1<<64 - 1} {
+		hostfstest.Write(t, dir, "f", text)
+		if n, err := root.Number("f"); err != nil || n != want {
+			t.Errorf("%q is %d, %v; want %d", text, n, err, want)
+		}
+	}
+	for _, text := range []string{"", "max\n", "-1\n", "1 2\n", "18446744073709551616\n", "0x10\n", "1.5\n"} {
+		hostfstest.Write(t, dir, "f", text)
+		if n, err := root.Number("f"); err == nil || !strings.Contains(err.Error(), root.Path("f")) {
+			t.Errorf("%q is %d, %v", text, n, err)
+		}
+	}
+	hostfstest.Write(t, dir, "f", strings.Repeat("0", 64)+"1")
+	if n, err := root.Number("f"); !errors.Is(err, errTooLong) {
+		t.Errorf("a long file is %d, %v", n, err)
+	}
+	if _, err := root.Number("none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
 func TestReadLines(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{"a\nbc\n": "a\nbc\n", "a\nbc\nd": "a\nbc\n", "a\nbcdef\n": "a\n", "abcdefgh": "", "abcde": "abcde", "": ""} {

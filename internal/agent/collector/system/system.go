@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -130,22 +128,14 @@ func (o Options) sizes() (sizes, error) {
 	if err != nil {
 		return sizes{}, fmt.Errorf("counting CPUs: %w", err)
 	}
-	pids, err := readPIDMax(hostfs.At(o.Proc))
+	pids, err := hostfs.At(o.Proc).Number("sys/kernel/pid_max")
 	if err != nil {
 		return sizes{}, fmt.Errorf("reading the largest process ID: %w", err)
 	}
 	return sizes{
-		cpus: cpus, slots: slotFirst + slotsPerWorkload*o.MaxWorkloads, pids: pids,
+		cpus: cpus, slots: slotFirst + slotsPerWorkload*o.MaxWorkloads, pids: int(pids),
 		controller: int32(cgroup.Naming(o.Cgroup)),
 	}, nil
-}
-
-func readPIDMax(proc hostfs.Root) (int, error) {
-	data, err := proc.Read(32, "sys/kernel/pid_max")
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(data)))
 }
 
 var errNotAttached = errors.New("collecting system metrics: the probes are not attached")

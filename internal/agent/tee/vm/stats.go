@@ -12,11 +12,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-const (
-	// maxDirs limits the directories of virtual machines that are read, and maxStat the bytes of one statistic.
-	maxDirs = 1024
-	maxStat = 32
-)
+// maxDirs limits the directories of virtual machines that are read.
+const maxDirs = 1024
 
 // statistics are files in a virtual machine's directory of debugfs (arch/x86/kvm/x86.c, kvm_vm_stats_desc; those of virtual
 // CPUs are added up there), with the label that they have, and how many of them are one.
@@ -58,11 +55,7 @@ func (m *machines) emitStatistics(f *families, sys hostfs.Root, emit func(promet
 			continue
 		}
 		for _, s := range f.statistics() {
-			text, err := sys.Read(maxStat, "kernel", "debug", "kvm", name, s.file)
-			if err != nil {
-				continue
-			}
-			if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			if n, err := sys.Number("kernel", "debug", "kvm", name, s.file); err == nil {
 				sums[key{s.desc, v.label, s.label}] += float64(n) / s.of
 			}
 		}

@@ -4,11 +4,8 @@ package guest
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,17 +40,9 @@ func emitPool(sys string, f *families, emit func(prometheus.Metric)) error {
 
 // readSlots reads a number of slots. It is not known if debugfs is not mounted, or not readable for this process.
 func readSlots(sys, file string) (n uint64, known bool, err error) {
-	root := hostfs.At(sys)
-	data, err := root.ReadWhole(64, "kernel/debug/swiotlb", file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+	n, err = hostfs.At(sys).Number("kernel/debug/swiotlb", file)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return 0, false, nil
-	case err != nil:
-		return 0, false, fmt.Errorf("reading %s: %w", root.Path("kernel/debug/swiotlb", file), err)
 	}
-	n, err = strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil {
-		return 0, false, fmt.Errorf("reading %s: %.20q is not a number of slots", root.Path("kernel/debug/swiotlb", file), data)
-	}
-	return n, true, nil
+	return n, err == nil, err
 }

@@ -86,7 +86,6 @@ const (
 	// maxCPUInfo is enough for the first processor of /proc/cpuinfo.
 	maxCPUInfo = 16 << 10
 	maxDriver  = 64
-	maxTime    = 32 // of a number in sysfs
 )
 
 // emitState emits the state of the machine that files contain.
@@ -128,11 +127,7 @@ func polling(sys hostfs.Root) (sum time.Duration, ok bool) {
 				return 0, false
 			}
 		}
-		data, err := sys.Read(maxTime, dir, "time")
-		if err != nil {
-			return 0, false
-		}
-		us, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+		us, err := sys.Number(dir, "time")
 		if err != nil || us > math.MaxInt64/uint64(time.Microsecond)-uint64(sum/time.Microsecond) {
 			return 0, false
 		}
