@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -171,6 +170,13 @@ func readBase(q url.Values, a query) (b query, asked bool, err error) {
 	return b, true, nil
 }
 
+// readSides reads a query and the base of its difference.
+func readSides(q url.Values) (a, from query, differs bool, err error) {
+	a, err = readQuery(q, "")
+	from, differs, err2 := readBase(q, a)
+	return a, from, differs, errors.Join(err, err2)
+}
+
 // title describes a query.
 func (a query) title() string {
 	var parts []string
@@ -234,6 +240,17 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 	return p, nil
 }
 
+// sides returns the profile of a query and, for a difference, that of its base, and a title for both.
+func (s *Store) sides(ctx context.Context, a, from query, differs bool) (p, before *profile.Profile, title string, err error) {
+	if p, err = s.merged(ctx, a); err != nil || !differs {
+		return p, nil, a.title(), err
+	}
+	if before, err = s.merged(ctx, from); err != nil {
+		err = fmt.Errorf("base: %w", err)
+	}
+	return p, before, from.title() + " (A); " + a.title() + " (B)", err
+}
+
 // limits are the limits of a query. A server has less memory than a command that merges files.
 func limits() profile.Limits {
 	l := profile.DefaultLimits()
@@ -255,37 +272,43 @@ func matches(p *profile.Profile, s *profile.Sample, labels []profile.Label) bool
 func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	name := cmp.Or(q.Get("format"), "pprof")
-	a, err := readQuery(q, "")
-	from, differs, err2 := readBase(q, a)
-	format, err3 := write.Choose(name, "")
+	a, from, differs, err := readSides(q)
+	format, err2 := write.Choose(name, "")
 	if differs && !write.Graph(name) {
-		err3 = errors.New("a difference has the format svg or html")
+		err2 = errors.New("a difference has the format svg or html")
 	}
-	if err := errors.Join(err, err2, err3); err != nil {
-		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
-		return
-	}
-	ctx, done, err := s.begin(r.Context())
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	defer done()
 	var b bytes.Buffer
-	p, err := s.merged(ctx, a)
-	switch {
-	case err != nil:
-	case differs:
-		err = s.difference(ctx, &b, name, from, a, p)
-	default:
-		err = format.Write(&b, p, a.title())
-	}
-	done()
-	if err != nil {
-		refuse(w, err)
+	if !s.inTurn(w, r, errors.Join(err, err2), func(ctx context.Context) error {
+		p, before, title, err := s.sides(ctx, a, from, differs)
+		switch {
+		case err != nil:
+			return err
+		case differs:
+			return write.Difference(&b, name, before, p, title)
+		}
+		return format.Write(&b, p, title)
+	}) {
 		return
 	}
 	send(w, name, format.Extensions[0], b.Bytes())
+}
+
+// inTurn runs the work for a request while no other query runs, and reports whether it succeeded. Otherwise, or if the parameters were
+// invalid, it has refused the request.
+func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, invalid error, work func(context.Context) error) bool {
+	if invalid != nil {
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, invalid)
+		return false
+	}
+	ctx, done, err := s.begin(r.Context())
+	if err == nil {
+		defer done()
+		err = work(ctx)
+	}
+	if err != nil {
+		refuse(w, err)
+	}
+	return err == nil
 }
 
 // errBusy is the error of a query that could not begin.
@@ -313,15 +336,6 @@ func (s *Store) place(ctx context.Context, places chan struct{}) (leave func(), 
 	case <-ctx.Done():
 		return nil, errBusy
 	}
-}
-
-// difference draws what has changed from one query to another, whose profile is p.
-func (s *Store) difference(ctx context.Context, w io.Writer, format string, from, to query, p *profile.Profile) error {
-	before, err := s.merged(ctx, from)
-	if err != nil {
-		return fmt.Errorf("base: %w", err)
-	}
-	return write.Difference(w, format, before, p, from.title()+" (A); "+to.title()+" (B)")
 }
 
 // send sends a written profile.

@@ -54,23 +54,14 @@ type threadRow struct {
 // serveThreads answers with the states of threads over time. The parameters are start, end, workload and label.
 func (s *Store) serveThreads(w http.ResponseWriter, r *http.Request) {
 	a, err := readQuery(r.URL.Query(), "")
-	if err != nil {
-		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
-		return
-	}
-	ctx, done, err := s.begin(r.Context())
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	defer done()
-	t, err := s.threads(ctx, a)
-	done()
-	if errors.Is(err, errNone) {
-		t, err = newTimeline(a.start, a.start).answer(), nil
-	}
-	if err != nil {
-		refuse(w, err)
+	var t *threadsAnswer
+	if !s.inTurn(w, r, err, func(ctx context.Context) (err error) {
+		t, err = s.threads(ctx, a)
+		if errors.Is(err, errNone) {
+			t, err = newTimeline(a.start, a.start).answer(), nil
+		}
+		return err
+	}) {
 		return
 	}
 	jsonapi.Answer(w, t)
