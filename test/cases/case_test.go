@@ -12,11 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -130,21 +132,54 @@ func load(file string) ([]testCase, error) {
 // separator begins a case in a file of several.
 var separator = regexp.MustCompile(`(?m)^--- # (\S+)\n`)
 
+// parts returns the names and texts of the cases of a file of several.
+func parts(text []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		begins := separator.FindAllSubmatchIndex(text, -1)
+		for i, at := range begins {
+			end := len(text)
+			if i+1 < len(begins) {
+				end = begins[i+1][0]
+			}
+			if !yield(string(text[at[2]:at[3]]), text[at[1]:end]) {
+				return
+			}
+		}
+	}
+}
+
+// partsOf returns the names and texts of the cases of files of several.
+func partsOf(t *testing.T, pattern string) iter.Seq2[string, []byte] {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files", pattern, err)
+	}
+	return func(yield func(string, []byte) bool) {
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, part := range parts(text) {
+				if !yield(name, part) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // cases returns the cases of a file. RULE--KIND-NAME.yaml has one case. RULE.yaml has several: each begins with the
 // line "--- # KIND-NAME".
 func cases(name string, text []byte) ([]testCase, error) {
-	begins := separator.FindAllSubmatchIndex(text, -1)
-	if len(begins) == 0 {
+	if !separator.Match(text) {
 		c, err := one(name, text)
 		return []testCase{c}, err
 	}
 	var all []testCase
-	for i, at := range begins {
-		end := len(text)
-		if i+1 < len(begins) {
-			end = begins[i+1][0]
-		}
-		c, err := one(strings.TrimSuffix(name, ".yaml")+"--"+string(text[at[2]:at[3]])+".yaml", text[at[1]:end])
+	for part, text := range parts(text) {
+		c, err := one(strings.TrimSuffix(name, ".yaml")+"--"+part+".yaml", text)
 		if err != nil {
 			return nil, err
 		}
@@ -170,15 +205,23 @@ func one(name string, text []byte) (testCase, error) {
 	return c, nil
 }
 
-func parse(text []byte) (testCase, error) {
-	c := testCase{Interval: duration(5 * time.Second), Window: duration(5 * time.Minute)}
+// decode reads a text that is one document of YAML without unknown keys.
+func decode(text []byte, into any) error {
 	in := yaml.NewDecoder(bytes.NewReader(text))
 	in.KnownFields(true)
-	if err := in.Decode(&c); err != nil {
-		return testCase{}, err
+	if err := in.Decode(into); err != nil {
+		return err
 	}
 	if err := in.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return testCase{}, errors.New("there is one case in a file")
+		return errors.New("there is one case in a file")
+	}
+	return nil
+}
+
+func parse(text []byte) (testCase, error) {
+	c := testCase{Interval: duration(5 * time.Second), Window: duration(5 * time.Minute)}
+	if err := decode(text, &c); err != nil {
+		return testCase{}, err
 	}
 	if c.At == 0 {
 		c.At = c.Window

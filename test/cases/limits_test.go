@@ -3,9 +3,8 @@
 package cases
 
 import (
+	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,34 +24,18 @@ type limitWanted struct {
 // limitCases reads the cases of the limits. Each begins with the line "--- # NAME".
 func limitCases(t *testing.T) []testCase {
 	t.Helper()
-	files, err := filepath.Glob("limits/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no cases", err)
-	}
 	var all []testCase
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	for name, text := range partsOf(t, "limits/*.yaml") {
+		c, err := parse(text)
+		if err == nil && c.Limit == nil {
+			err = errors.New("it has no limit")
+		}
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: %v", name, err)
+			continue
 		}
-		begins := separator.FindAllSubmatchIndex(text, -1)
-		for i, at := range begins {
-			end := len(text)
-			if i+1 < len(begins) {
-				end = begins[i+1][0]
-			}
-			c, err := parse(text[at[1]:end])
-			if err == nil && c.Limit == nil {
-				t.Errorf("%s: %s has no limit", file, text[at[2]:at[3]])
-				continue
-			}
-			if err != nil {
-				t.Errorf("%s: %s: %v", file, text[at[2]:at[3]], err)
-				continue
-			}
-			c.file, c.kind = string(text[at[2]:at[3]]), negative
-			all = append(all, c)
-		}
+		c.file, c.kind = name, negative
+		all = append(all, c)
 	}
 	return all
 }

@@ -3,7 +3,6 @@
 package cases
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -15,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
@@ -70,9 +67,7 @@ func strict(t *testing.T, file string, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := yaml.NewDecoder(bytes.NewReader(text))
-	in.KnownFields(true)
-	if err := in.Decode(into); err != nil {
+	if err := decode(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 }

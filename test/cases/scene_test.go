@@ -3,18 +3,13 @@
 package cases
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
@@ -142,29 +137,12 @@ const (
 
 func scenes(t *testing.T) (all []scene) {
 	t.Helper()
-	files, err := filepath.Glob("scenes/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenes", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for name, text := range partsOf(t, "scenes/*.yaml") {
+		s := scene{CPUs: 8, GHz: 2.8, TEE: "none", Nodes: 1, DiskMS: 0.4, Interval: duration(5 * time.Second), Machines: []string{host}, name: name}
+		if err := decode(text, &s); err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
-		begins := separator.FindAllSubmatchIndex(text, -1)
-		for i, at := range begins {
-			end := len(text)
-			if i+1 < len(begins) {
-				end = begins[i+1][0]
-			}
-			s := scene{CPUs: 8, GHz: 2.8, TEE: "none", Nodes: 1, DiskMS: 0.4, Interval: duration(5 * time.Second), Machines: []string{host}, name: string(text[at[2]:at[3]])}
-			in := yaml.NewDecoder(bytes.NewReader(text[at[1]:end]))
-			in.KnownFields(true)
-			if err := in.Decode(&s); err != nil {
-				t.Fatalf("%s: %s: %v", file, s.name, err)
-			}
-			all = append(all, s)
-		}
+		all = append(all, s)
 	}
 	return all
 }
