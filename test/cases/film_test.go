@@ -3,7 +3,9 @@
 package cases
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -60,13 +62,21 @@ func (f *film) make() {
 		for _, name := range names {
 			a := f.Workloads[name]
 			load[name] = keep*load[name] + math.Sqrt(1-keep*keep)*f.random.NormFloat64()
-			sd := a.SD
-			if sd == 0 {
-				sd = 0.1
-			}
+			sd := cmp.Or(a.SD, 0.1)
 			f.workload(name, a, left, math.Exp(sd*load[name]-sd*sd/2), &m)
 		}
 		f.machine(m)
+	}
+}
+
+// sorted returns figures by name, so that the noise of each is the same in every run.
+func sorted(figures map[string]float64) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, name := range slices.Sorted(maps.Keys(figures)) {
+			if !yield(name, figures[name]) {
+				return
+			}
+		}
 	}
 }
 
@@ -112,8 +122,7 @@ func (f *film) workload(name string, a *actor, left, load float64, m *machineLoa
 		return
 	}
 	if a.Was != nil && left > a.Changed {
-		was := *a.Was
-		d = was
+		d = *a.Was
 		if d.Threads == 0 {
 			d.Threads, d.Processes, d.Container, d.Limit, d.RSS, d.Resident, d.TCS, d.Inside = a.Threads, a.Processes, a.Container, a.Limit, a.RSS, a.Resident, a.TCS, a.Inside
 		}
@@ -142,42 +151,33 @@ func (f *film) workload(name string, a *actor, left, load float64, m *machineLoa
 			kind = "container"
 		}
 	}
-	tee := a.TEE
-	if tee == "" {
-		tee = f.TEE
-	}
-	f.gauge("teescope_workload_info", 1, with("kind", kind, "tee", tee, "runtime", a.Runtime)...)
+	f.gauge("teescope_workload_info", 1, with("kind", kind, "tee", cmp.Or(a.TEE, f.TEE), "runtime", a.Runtime)...)
 	f.gauge("teescope_processes", processes, w...)
 	f.gauge("teescope_threads", threads, w...)
 	f.counter("teescope_cpu_seconds_total", d.User*load, with("mode", "user")...)
 	f.counter("teescope_cpu_seconds_total", d.System*load+0.3*start, with("mode", "system")...)
-	busiest := d.Busiest
-	if busiest == 0 {
-		busiest = min(1, cores/threads*1.4)
-	}
+	busiest := cmp.Or(d.Busiest, min(1, cores/threads*1.4))
 	f.gauge("teescope_busiest_thread_cpu_ratio", min(1, busiest*load), w...)
 	f.counter("teescope_run_queue_wait_seconds_total", d.Wait*load+0.02*cores*load, w...)
 	f.counter("teescope_context_switches_total", d.Waits*load+1, with("kind", "voluntary")...)
 	f.counter("teescope_context_switches_total", d.Preempted*load+4*cores*load, with("kind", "involuntary")...)
-	calls := maps.Clone(d.Calls)
+	calls := d.Calls
 	if calls == nil {
 		calls = map[string]float64{"epoll_wait": 2}
 	}
-	for call, n := range calls {
+	for call, n := range sorted(calls) {
 		f.counter("teescope_syscalls_total", n*load, with("syscall", call)...)
 	}
 	f.counter("teescope_syscalls_total", 400*start, with("syscall", "mmap")...)
 	f.counter("teescope_syscalls_total", 300*start+0.1, with("syscall", "openat")...)
-	for call, n := range d.CallTime {
+	for call, n := range sorted(d.CallTime) {
 		f.counter("teescope_syscall_seconds_total", n*load, with("syscall", call)...)
 	}
-	faults := maps.Clone(d.Faults)
-	if faults == nil {
-		faults = map[string]float64{}
-	}
+	faults := map[string]float64{}
+	maps.Copy(faults, d.Faults)
 	faults["no_page_found"] += 3
 	all := 0.0
-	for reason, n := range faults {
+	for reason, n := range sorted(faults) {
 		f.counter("teescope_page_faults_total", n*load+8000*start, with("mode", "user", "reason", reason)...)
 		all += n*load + 8000*start
 	}
@@ -187,24 +187,21 @@ func (f *film) workload(name string, a *actor, left, load float64, m *machineLoa
 	f.counter("teescope_exits_total", d.Forks*load, w...)
 	f.counter("teescope_execs_total", d.Execs*load, w...)
 	f.counter("teescope_thread_starts_total", d.Starts*load+threads*start/10, w...)
-	misses := d.Misses
-	if misses == 0 {
-		misses = 1e6 * cores
-	}
+	misses := cmp.Or(d.Misses, 1e6*cores)
 	f.counter("teescope_llc_misses_total", misses*load, w...)
 	f.counter("teescope_llc_references_total", 8*misses*load, w...)
 	f.counter("teescope_cpu_migrations_total", d.Migrated*load+0.5*cores*load, w...)
 	f.counter("teescope_page_cache_ops_total", d.Pages*load+0.2, with("op", "access")...)
 	f.counter("teescope_page_cache_ops_total", d.Pages*load/10, with("op", "dirty_page")...)
 	f.gauge("teescope_resident_memory_bytes", max(40, d.Memory)*(1<<20), w...)
-	f.enclave(a, d, left, load, with, m)
-	for reason, n := range d.Exceptions {
+	f.enclave(a, d, load, with, m)
+	for reason, n := range sorted(d.Exceptions) {
 		f.counter("teescope_workload_guest_exceptions_total", n*load, with("reason", reason, "mode", "kernel")...)
 	}
 	if d.Bounced > 0 {
 		f.counter("teescope_workload_bounce_bytes_total", d.Bounced*load, with("class", "storage")...)
 	}
-	for reason, n := range d.VM {
+	for reason, n := range sorted(d.VM) {
 		f.gauge("teescope_vm_info", 1, "vm", name, "pid", "77", "tee", f.TEE, "vmm", "qemu", "workload", name)
 		f.counter("teescope_vm_exits_total", n*load, "vm", name, "reason", reason)
 		f.counter("teescope_vm_exit_seconds_total", d.Outside[reason]*load, "vm", name, "reason", reason)
@@ -217,7 +214,7 @@ func (f *film) workload(name string, a *actor, left, load float64, m *machineLoa
 }
 
 // enclave adds the series of the enclaves of a program.
-func (f *film) enclave(a *actor, d doing, left, load float64, with func(...string) []string, m *machineLoad) {
+func (f *film) enclave(a *actor, d doing, load float64, with func(...string) []string, m *machineLoad) {
 	if a.TEE != "sgx" {
 		return
 	}
@@ -225,21 +222,21 @@ func (f *film) enclave(a *actor, d doing, left, load float64, with func(...strin
 		f.counter("teescope_enclave_transitions_total", d.Exits*load, with("kind", "eexit", "source", source)...)
 		f.counter("teescope_enclave_transitions_total", d.Exits*load, with("kind", "eenter", "source", source)...)
 		f.counter("teescope_enclave_transitions_total", d.AEX*load+250*(d.User+d.System)*load, with("kind", "aex", "source", source)...)
-		for call, n := range d.OCALLs {
+		for call, n := range sorted(d.OCALLs) {
 			f.counter("teescope_ocalls_total", n*load, with("ocall", call, "mode", "normal", "source", source)...)
 			if d.Within != nil {
 				f.counter("teescope_ocall_seconds_count", n*load, with("ocall", call, "source", source)...)
 				f.counter("teescope_ocall_seconds_sum", max(d.Within[call], 4e-6*n)*load, with("ocall", call, "source", source)...)
 			}
 		}
-		for call, n := range d.ECALLs {
+		for call, n := range sorted(d.ECALLs) {
 			f.counter("teescope_ecalls_total", n*load, with("ecall", call, "mode", "normal", "source", source)...)
 		}
 		if source == "gramine_counters" {
 			f.counter("teescope_enclave_signals_total", d.Traps*load, with("kind", "sync", "source", source)...)
 		}
 	}
-	for cause, n := range d.Causes {
+	for cause, n := range sorted(d.Causes) {
 		f.counter("teescope_enclave_aex_total", n*load, with("cause", cause, "source", "interrupts")...)
 	}
 	inside := max(16, d.Inside)
@@ -279,10 +276,7 @@ func (f *film) container(name string, d doing, load float64) {
 		c("cpu_cfs_throttled_seconds_total", d.Stopped*load)
 	}
 	g("spec_memory_limit_bytes", d.Limit*(1<<20))
-	limit := d.Limit
-	if limit == 0 {
-		limit = 1024
-	}
+	limit := cmp.Or(d.Limit, 1024)
 	g("memory_rss", max(d.RSS, 0.2)*limit*(1<<20))
 	g("memory_working_set_bytes", max(d.Resident, d.RSS, 0.25)*limit*(1<<20))
 	c("oom_events_total", d.Kills)
@@ -301,9 +295,9 @@ func (f *film) machine(m machineLoad) {
 	idle := max(0.005*cpus, cpus-m.user-m.system-f.Steal-0.03)
 	for i := range f.CPUs {
 		cpu := fmt.Sprint(i)
-		for mode, cores := range map[string]float64{
+		for mode, cores := range sorted(map[string]float64{
 			"user": m.user, "system": m.system, "idle": idle * (1 - min(0.5, m.io)), "iowait": idle * min(0.5, m.io), "steal": f.Steal, "softirq": 0.02, "irq": 0, "nice": 0,
-		} {
+		}) {
 			f.counter("node_cpu_seconds_total", cores/cpus, "cpu", cpu, "mode", mode)
 		}
 		f.gauge("node_cpu_frequency_max_hertz", f.GHz*1e9, "cpu", cpu)
@@ -315,11 +309,7 @@ func (f *film) machine(m machineLoad) {
 	f.counter("node_pressure_memory_stalled_seconds_total", max(f.Reclaim, m.mem)/3)
 	f.counter("node_vmstat_pswpin", 2000*f.Reclaim)
 	f.counter("node_vmstat_pswpout", 2000*f.Reclaim)
-	sent := f.Network.Sent
-	if sent == 0 {
-		sent = 500 + m.bytes/1000
-	}
-	f.counter("node_netstat_Tcp_OutSegs", sent)
+	f.counter("node_netstat_Tcp_OutSegs", cmp.Or(f.Network.Sent, 500+m.bytes/1000))
 	f.counter("node_netstat_Tcp_RetransSegs", f.Network.Resent+0.1)
 	f.counter("node_netstat_TcpExt_ListenDrops", f.Network.Drops)
 	for _, device := range []string{"lo", "eth0"} {
@@ -350,13 +340,13 @@ func (f *film) machine(m machineLoad) {
 		f.counter("teescope_bounce_bytes_total", m.bounced+1000, "class", "storage", "direction", "from_device")
 		f.gauge("teescope_bounce_pool_bytes", 64<<20)
 	}
-	for _, series := range slices.Sorted(maps.Keys(f.Extra)) {
+	for series, perSecond := range sorted(f.Extra) {
 		name, labels := parsedSeries(series)
-		f.counter(name, f.Extra[series], labels...)
+		f.counter(name, perSecond, labels...)
 	}
-	for _, series := range slices.Sorted(maps.Keys(f.Gauges)) {
+	for series, v := range sorted(f.Gauges) {
 		name, labels := parsedSeries(series)
-		f.gauge(name, f.Gauges[series], labels...)
+		f.gauge(name, v, labels...)
 	}
 }
 
