@@ -2,16 +2,16 @@
 
 // A flame graph on a canvas, with the whole on top. One frame at a time has the focus of the keyboard. What is drawn is bounded
 // by the size of the picture (tree.ts).
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useThemeName } from "../../lib/theme";
+import { beginPicture, fitting, useWidth } from "./canvas";
 import { changeStep, libraryColour, palette, type Palette } from "./colours";
 import { moved, nodeAt, type Tree, visible, WHOLE, type Window } from "./tree";
-import { useWidth } from "./use-width";
 
 const ROW = 18;
 const MOST_ROWS = 26;
-/** The width of a letter, in CSS pixels. Names are cut by it, because measuring each would take longer than drawing. */
-const LETTER = 7.2;
+/** CSS pixels of a frame with a name. */
+const LEAST_NAME = 28;
 const ZOOM = 1.25;
 
 interface FlameCanvasProps {
@@ -33,11 +33,22 @@ interface Place {
   top: number;
 }
 
+/** What is shown of a tree. */
+interface State {
+  tree: Tree;
+  place: Place;
+  focus: number;
+  hover: number;
+}
+
 export function FlameCanvas({ tree, title, say, marked, change, onFunction }: FlameCanvasProps) {
   const whole = tree.total[WHOLE] ?? 0;
-  const [place, setPlace] = useState<Place>({ from: 0, to: whole, top: 0 });
-  const [focus, setFocus] = useState(WHOLE);
-  const [hover, setHover] = useState(-1);
+  const all = useMemo((): State => ({ tree, place: { from: 0, to: whole, top: 0 }, focus: WHOLE, hover: -1 }), [tree]);
+  const [state, setState] = useState(all);
+  const { place, focus, hover } = state.tree === tree ? state : all;
+  const set = (changed: Partial<State>): void => {
+    setState((before) => ({ ...(before.tree === tree ? before : all), ...changed }));
+  };
   const [box, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const drag = useRef<{ x: number; y: number; place: Place; moved: boolean } | undefined>(undefined);
@@ -46,11 +57,6 @@ export function FlameCanvas({ tree, title, say, marked, change, onFunction }: Fl
   const rows = Math.min(tree.rows.length, MOST_ROWS);
   const window: Window = { ...place, rows, width };
 
-  useEffect(() => {
-    setPlace({ from: 0, to: whole, top: 0 });
-    setFocus(WHOLE);
-    setHover(-1);
-  }, [tree]);
   // Before the browser paints, so that a picture belongs to the frame of its event.
   useLayoutEffect(() => {
     if (canvas.current && width > 0 && place.to > place.from) draw(canvas.current, tree, window, colours, { marked, change, focus });
@@ -62,15 +68,15 @@ export function FlameCanvas({ tree, title, say, marked, change, onFunction }: Fl
     return { from, to: from + span, top: Math.min(Math.max(Math.round(next.top), 0), Math.max(0, tree.rows.length - rows)) };
   };
   const go = (next: Place): void => {
-    setPlace(inside(next));
+    set({ place: inside(next) });
   };
   const zoom = (node: number): void => {
     const start = tree.start[node] ?? 0;
-    setFocus(node);
+    set({ focus: node });
     go({ from: start, to: start + (tree.total[node] ?? 0), top: Math.min(place.top, Math.max(0, (tree.depth[node] ?? 0) - 3)) });
   };
   const reach = (node: number): void => {
-    setFocus(node);
+    set({ focus: node });
     const [start, end, depth] = [tree.start[node] ?? 0, (tree.start[node] ?? 0) + (tree.total[node] ?? 0), tree.depth[node] ?? 0];
     const hidden = end <= place.from || start >= place.to;
     const top = depth < place.top ? depth : depth >= place.top + rows ? depth - rows + 1 : place.top;
@@ -83,8 +89,7 @@ export function FlameCanvas({ tree, title, say, marked, change, onFunction }: Fl
     if (event.key.startsWith("Arrow")) reach(moved(tree, focus, event.key));
     else if (event.key === "Enter" || event.key === " ") zoom(focus);
     else if (event.key === "Escape" || event.key === "Home") {
-      setFocus(WHOLE);
-      go({ from: 0, to: whole, top: 0 });
+      set({ place: all.place, focus: WHOLE });
     } else if (event.key === "+" || event.key === "-") {
       const next = event.key === "+" ? span / ZOOM : span * ZOOM;
       go({ ...place, from: middle - next / 2, to: middle + next / 2 });
@@ -113,7 +118,8 @@ export function FlameCanvas({ tree, title, say, marked, change, onFunction }: Fl
         onPointerMove={(event) => {
           const from = drag.current;
           if (!from) {
-            setHover(where(event));
+            const over = where(event);
+            if (over !== hover) set({ hover: over });
             return;
           }
           from.moved ||= Math.abs(event.clientX - from.x) + Math.abs(event.clientY - from.y) > 4;
@@ -130,7 +136,7 @@ export function FlameCanvas({ tree, title, say, marked, change, onFunction }: Fl
           drag.current = undefined; // the browser scrolls
         }}
         onPointerLeave={() => {
-          setHover(-1);
+          set({ hover: -1 });
         }}
         onWheel={(event) => {
           if (!event.ctrlKey) return; // the page scrolls
@@ -170,20 +176,8 @@ interface Look {
 }
 
 function draw(canvas: HTMLCanvasElement, tree: Tree, window: Window, colours: Palette, { marked, change, focus }: Look): void {
-  const context = canvas.getContext("2d");
+  const context = beginPicture(canvas, window.width, window.rows * ROW);
   if (!context) return;
-  const ratio = devicePixelRatio;
-  const height = window.rows * ROW;
-  const [wide, high] = [Math.round(window.width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide || canvas.height !== high) {
-    canvas.width = wide;
-    canvas.height = high;
-    canvas.style.height = `${height}px`;
-  }
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, window.width, height);
-  context.font = `11.5px ${getComputedStyle(canvas).fontFamily}`;
-  context.textBaseline = "middle";
   let rectangles = 0;
   const colourOf = (node: number): [string, number] => {
     if (node < 0) return [colours.rest, 0.35];
@@ -208,11 +202,10 @@ function draw(canvas: HTMLCanvasElement, tree: Tree, window: Window, colours: Pa
       context.lineWidth = 2;
       context.strokeRect(left + 1, row * ROW + 1, Math.max(width - 2 - gap, 1), ROW - 3);
     }
-    const fits = Math.floor((width - 6) / LETTER);
-    if (fits < 3) return;
+    if (width < LEAST_NAME) return;
     const name = node === WHOLE ? "all" : (tree.table[tree.frame[node] ?? 0]?.name ?? "");
     context.fillStyle = colours.text;
-    context.fillText(name.length > fits ? `${name.slice(0, fits - 1)}…` : name, left + 3, row * ROW + ROW / 2);
+    context.fillText(fitting(name, width - 6), left + 3, row * ROW + ROW / 2);
   });
   // For tests: what the last picture took.
   canvas.dataset["rectangles"] = String(rectangles);

@@ -2,8 +2,7 @@
 
 // The functions of a profile as a table.
 import { formatShare } from "../../lib/units";
-import type { FunctionRow, Tree } from "./tree";
-import { WHOLE } from "./tree";
+import { type FunctionRow, type Tree, WHOLE } from "./tree";
 
 const MOST = 100;
 

@@ -7,14 +7,13 @@ import type { ThreadTimes } from "../../api/profiles";
 import { useThemeName } from "../../lib/theme";
 import { formatClock } from "../../lib/time";
 import { formatValue } from "../../lib/units";
+import { beginPicture, fitting, useWidth } from "./canvas";
 import { palette, type Palette, stateColour } from "./colours";
-import type { Chosen } from "./part";
-import { useWidth } from "./use-width";
+import { type Cell, type Chosen, within } from "./part";
 
 const ROW = 20;
 /** CSS pixels for the names of threads, which are cut on a narrow screen. */
 const namesOf = (width: number): number => (width < 600 ? 96 : 190);
-const LETTER = 7;
 /** A pointer that moves less, in CSS pixels, clicks. */
 const CLICK = 4;
 
@@ -27,7 +26,7 @@ interface ThreadCanvasProps {
 export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
   const [box, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [at, setAt] = useState({ row: 0, bucket: 0 });
+  const [pointed, setPointed] = useState<Cell>({ row: 0, bucket: 0 });
   const [span, setSpan] = useState<Chosen | undefined>(undefined); // that is being chosen
   const drag = useRef<(Chosen & { x: number }) | undefined>(undefined);
   const theme = useThemeName();
@@ -36,11 +35,12 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
   const ticks = width < 600 ? 2 : 5; // of the axis
   const plot = Math.max(width - names, 1);
   const shown = span ?? chosen;
+  const { row, bucket } = within(times, pointed);
   useLayoutEffect(() => {
-    if (canvas.current && width > names) draw(canvas.current, times, width, colours, shown, at);
-  }, [times, width, colours, shown, at]);
+    if (canvas.current && width > names) draw(canvas.current, times, width, colours, shown, { row, bucket });
+  }, [times, width, colours, shown, row, bucket]);
 
-  const place = (event: MouseEvent): { row: number; bucket: number } => {
+  const place = (event: MouseEvent): Cell => {
     const { left, top } = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const x = event.clientX - left - names;
     const row = Math.min(Math.max(Math.floor((event.clientY - top) / ROW), 0), times.threads.length - 1);
@@ -48,17 +48,16 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return; // keys of the browser
-    const { row, bucket } = at;
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step !== undefined) {
       const next = Math.min(Math.max(bucket + step, 0), times.buckets - 1);
-      setAt({ row, bucket: next });
+      setPointed({ row, bucket: next });
       if (event.shiftKey) {
         const before = span ?? { row, begin: bucket, end: bucket + 1 };
         setSpan(next >= bucket ? { ...before, end: Math.max(before.end, next + 1) } : { ...before, begin: Math.min(before.begin, next) });
       } else setSpan(undefined);
     } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
-      setAt({ row: Math.min(Math.max(row + (event.key === "ArrowDown" ? 1 : -1), 0), times.threads.length - 1), bucket });
+      setPointed({ row: Math.min(Math.max(row + (event.key === "ArrowDown" ? 1 : -1), 0), times.threads.length - 1), bucket });
       setSpan(undefined);
     } else if (event.key === "Enter" || event.key === " ") {
       onChoose(span ?? { row, begin: 0, end: times.buckets });
@@ -93,16 +92,16 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
           aria-label="Threads over time. Up and down choose a thread, left and right move in time, with Shift a span is chosen, Enter shows its code, Escape shows all."
           onKeyDown={onKeyDown}
           onPointerDown={(event) => {
-            const { row, bucket } = place(event);
+            const over = place(event);
             event.currentTarget.setPointerCapture(event.pointerId);
-            drag.current = { ...(bucket < 0 ? { row, begin: 0, end: times.buckets } : { row, begin: bucket, end: bucket + 1 }), x: event.clientX };
+            drag.current = { row: over.row, ...(over.bucket < 0 ? { begin: 0, end: times.buckets } : { begin: over.bucket, end: over.bucket + 1 }), x: event.clientX };
           }}
           onPointerMove={(event) => {
-            const { row, bucket } = place(event);
-            setAt({ row, bucket: Math.max(bucket, 0) });
+            const over = place(event);
+            setPointed({ row: over.row, bucket: Math.max(over.bucket, 0) });
             const from = drag.current;
-            if (!from || bucket < 0 || (!span && Math.abs(event.clientX - from.x) < CLICK)) return;
-            setSpan({ row: row === from.row ? row : -1, begin: Math.min(from.begin, bucket), end: Math.max(from.begin, bucket) + 1 });
+            if (!from || over.bucket < 0 || (!span && Math.abs(event.clientX - from.x) < CLICK)) return;
+            setSpan({ row: over.row === from.row ? over.row : -1, begin: Math.min(from.begin, over.bucket), end: Math.max(from.begin, over.bucket) + 1 });
           }}
           onPointerUp={() => {
             if (drag.current) onChoose(span ?? { row: drag.current.row, begin: 0, end: times.buckets }); // a click chooses the thread
@@ -127,7 +126,7 @@ export function ThreadCanvas({ times, chosen, onChoose }: ThreadCanvasProps) {
         ))}
       </div>
       <p class="at" role="status">
-        {describe(times, at.row, at.bucket)}
+        {describe(times, row, bucket)}
       </p>
     </div>
   );
@@ -146,29 +145,19 @@ function describe(times: ThreadTimes, row: number, bucket: number): string {
   return `${threadName(thread)}, ${when} for ${formatValue(times.width, "seconds")}: ${states.length === 0 ? "no sample" : states.join(", ")}`;
 }
 
-function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colours: Palette, chosen: Chosen | undefined, at: { row: number; bucket: number }): void {
-  const context = canvas.getContext("2d");
-  if (!context) return;
-  const ratio = devicePixelRatio;
+function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colours: Palette, chosen: Chosen | undefined, at: Cell): void {
   const height = times.threads.length * ROW;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.height = `${height}px`;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
-  context.font = `11.5px ${getComputedStyle(canvas).fontFamily}`;
-  context.textBaseline = "middle";
+  const context = beginPicture(canvas, width, height);
+  if (!context) return;
   const names = namesOf(width);
   const each = (width - names) / times.buckets;
   const all = times.width * 1e9;
   let rectangles = 0;
   times.threads.forEach((thread, row) => {
     const top = row * ROW;
-    const name = threadName(thread);
-    const fits = Math.floor((names - 8) / LETTER);
     context.globalAlpha = 1;
     context.fillStyle = row === at.row ? colours.accent : colours.text;
-    context.fillText(name.length > fits ? `${name.slice(0, fits - 1)}…` : name, 2, top + ROW / 2);
+    context.fillText(fitting(threadName(thread), names - 8), 2, top + ROW / 2);
     context.globalAlpha = 0.12;
     context.fillStyle = colours.rest;
     context.fillRect(names, top + 1, width - names, ROW - 2);

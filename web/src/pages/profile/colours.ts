@@ -6,9 +6,7 @@ import { token } from "../../lib/theme";
 import type { TreeFrame } from "../../api/profiles";
 
 export interface Palette {
-  surface: string;
   text: string;
-  line: string;
   accent: string;
   hit: string;
   rest: string;
@@ -20,9 +18,7 @@ export interface Palette {
 /** Reads the colours of the current theme. */
 export function palette(): Palette {
   return {
-    surface: token("--surface"),
     text: token("--text"),
-    line: token("--line-strong"),
     accent: token("--accent"),
     hit: token("--warn"),
     rest: token("--series-rest"),

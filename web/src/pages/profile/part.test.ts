@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { ThreadTimes } from "../../api/profiles";
 import { parseView, formatView } from "../../lib/url";
-import { type Chosen, chosenIn, partOf } from "./part";
+import { type Chosen, chosenIn, partOf, within } from "./part";
 
 const thread = (pid: string, tid: string): ThreadTimes["threads"][number] => ({ pid, tid, process: "redis-server", thread: "", pieces: [] });
 const times: ThreadTimes = { begin: 1_700_000_000.123, width: 0.5, buckets: 120, states: [], threads: [thread("7", "8"), thread("7", "9")], left_out: 0, untimed: 0 };
@@ -25,4 +25,9 @@ describe("the chosen part of a profile", () => {
     const view = { ...parseView("?page=profile&w=redis"), profile: { of: "redis", part: partOf(times, { row: 0, begin: 0, end: 1 }) } };
     expect(formatView({ ...view, workloads: ["nginx"] })).toBe("/?page=profile&w=nginx");
   });
+});
+
+it("keeps the keyboard within the threads and columns of a live page", () => {
+  expect(within(times, { row: 1, bucket: 119 })).toEqual({ row: 1, bucket: 119 });
+  expect(within({ ...times, threads: [thread("7", "8")], buckets: 60 }, { row: 1, bucket: 119 })).toEqual({ row: 0, bucket: 59 });
 });

@@ -11,6 +11,16 @@ export interface Chosen {
   end: number;
 }
 
+export interface Cell {
+  row: number;
+  bucket: number;
+}
+
+/** The cell of the keyboard in a picture, which may have fewer threads and columns than the one before it. */
+export function within({ threads, buckets }: ThreadTimes, { row, bucket }: Cell): Cell {
+  return { row: Math.min(row, threads.length - 1), bucket: Math.min(bucket, buckets - 1) };
+}
+
 export function partOf(times: ThreadTimes, { row, begin, end }: Chosen): ProfilePart {
   const { pid = "", tid = "" } = times.threads[row] ?? {};
   return { pid, tid, from: times.begin + begin * times.width, to: times.begin + end * times.width };

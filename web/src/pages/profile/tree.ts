@@ -137,15 +137,18 @@ export function nodeAt(tree: Tree, { from, to, top, width }: Window, x: number, 
   return found !== undefined && at(tree.start, found) <= value ? found : -1;
 }
 
+function children(tree: Tree, node: number): number[] {
+  const found: number[] = [];
+  for (let child = node + 1; child < at(tree.end, node); child = at(tree.end, child)) found.push(child);
+  return found;
+}
+
 /** The node that an arrow key moves to: the caller, the widest called function, or a neighbour in the row. */
 export function moved(tree: Tree, node: number, key: string): number {
   if (key === "ArrowUp") return Math.max(at(tree.parent, node), WHOLE);
   if (key === "ArrowDown") {
-    let best = node;
-    for (let child = node + 1; child < at(tree.end, node); child = at(tree.end, child)) {
-      if (best === node || at(tree.total, child) > at(tree.total, best)) best = child;
-    }
-    return best;
+    const value = (child: number): number => at(tree.total, child);
+    return children(tree, node).reduce((best, child) => (best === node || value(child) > value(best) ? child : best), node);
   }
   const row = tree.rows[at(tree.depth, node)];
   if (!row) return node;
@@ -158,15 +161,20 @@ export function matching(table: readonly TreeFrame[], wanted: string): Uint8Arra
   return text === "" ? undefined : Uint8Array.from(table, (f) => Number(f.name.toLowerCase().includes(text) || f.library.toLowerCase().includes(text)));
 }
 
-/** The value of all nodes with a marked function, each counted once. */
-export function valueOf(tree: Tree, marked: Uint8Array): number {
-  let sum = 0;
+/** The nodes with wanted functions that are not below another one. */
+function outermost(tree: Tree, wanted: (frame: number) => boolean): number[] {
+  const found: number[] = [];
   for (let i = 1; i < tree.frame.length; ) {
-    const hit = marked[at(tree.frame, i)] === 1;
-    if (hit) sum += at(tree.total, i);
+    const hit = wanted(at(tree.frame, i));
+    if (hit) found.push(i);
     i = hit ? at(tree.end, i) : i + 1;
   }
-  return sum;
+  return found;
+}
+
+/** The value of all nodes with a marked function, each counted once. */
+export function valueOf(tree: Tree, marked: Uint8Array): number {
+  return outermost(tree, (frame) => marked[frame] === 1).reduce((sum, node) => sum + at(tree.total, node), 0);
 }
 
 export interface FunctionRow {
@@ -196,16 +204,10 @@ interface Item {
   weight: number;
 }
 
+const weighed = (tree: Tree, nodes: readonly number[]): Item[] => nodes.map((node) => ({ node, weight: at(tree.total, node) }));
+
 /** The outermost nodes of a function. */
-function occurrences(tree: Tree, frame: number): Item[] {
-  const found: Item[] = [];
-  for (let i = 1; i < tree.frame.length; ) {
-    const hit = at(tree.frame, i) === frame;
-    if (hit) found.push({ node: i, weight: at(tree.total, i) });
-    i = hit ? at(tree.end, i) : i + 1;
-  }
-  return found;
-}
+const occurrences = (tree: Tree, wanted: number): Item[] => weighed(tree, outermost(tree, (frame) => frame === wanted));
 
 /** Nodes with less than this part of the whole are left out of merged trees: on most screens they are narrower than a pixel. */
 const LEAST_PART = 1 / 5000;
@@ -248,9 +250,5 @@ export function callers(tree: Tree, frame: number): Tree {
 
 /** What a function calls, from all its callers. */
 export function callees(tree: Tree, frame: number): Tree {
-  return merged(tree, occurrences(tree, frame), ({ node }) => {
-    const children: Item[] = [];
-    for (let child = node + 1; child < at(tree.end, node); child = at(tree.end, child)) children.push({ node: child, weight: at(tree.total, child) });
-    return children;
-  });
+  return merged(tree, occurrences(tree, frame), ({ node }) => weighed(tree, children(tree, node)));
 }
