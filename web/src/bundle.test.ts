@@ -36,6 +36,12 @@ describe("the built page", () => {
     expect(files().filter((name) => !/^(assets\/)?[A-Za-z]+\.[a-z]+$/.test(name))).toEqual([]);
   });
 
+  it("has a library that a page of another version may load: it imports nothing and has one export", () => {
+    const library = readFileSync(join(dist, LIBRARY), "utf8");
+    expect(library).toMatch(/export\{\w+ as default\};?\s*$/);
+    expect(library.match(/\b(?:import|export)\b\s*[^\s=:,)]/g)).toHaveLength(1);
+  });
+
   it("names no other host to load something from", () => {
     for (const name of files()) {
       const text = readFileSync(join(dist, name), "utf8");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The chart library, which loads while the page starts, so that text appears before it.
+// The chart library, which loads while the page starts, so that text appears before it. It does not depend on the version of the page
+// (bundle.test.ts), so it is loaded without the check of lib/version.ts.
 import { useEffect, useState } from "preact/hooks";
 import type uPlot from "uplot";
 
