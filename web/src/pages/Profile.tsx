@@ -208,6 +208,7 @@ function Graphs({ profile }: { profile: ProfileTree }) {
           Search{" "}
           <input
             type="search"
+            class="search"
             value={search}
             autoComplete="off"
             onInput={(event) => {
