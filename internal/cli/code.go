@@ -101,6 +101,9 @@ func linkRecorded(r *recorded, found []analysis.Finding) (warning string) {
 			asked = append(asked, k)
 		}
 	}
+	if asked = codefind.Findable(asked); len(asked) == 0 {
+		return "" // no profile need be read
+	}
 	last := 0
 	for _, one := range r.Profiles {
 		last = max(last, one.Repetition)

@@ -31,10 +31,15 @@ type Finder struct {
 	large    map[codelink.Key]bool
 }
 
+// Findable returns the keys whose functions a Finder can find: those of CPU time and of system calls.
+func Findable(asked []codelink.Key) []codelink.Key {
+	return slices.DeleteFunc(slices.Clone(asked), func(k codelink.Key) bool { return k.Event != codelink.CPU && k.Event != codelink.Calls })
+}
+
 // New returns a finder of the functions in which workloads spend their CPU time, or that make the system calls in which they do. It finds
 // nothing for other events. The bytes of the limits are for all keys together.
 func New(asked []codelink.Key, limits profile.Limits) *Finder {
-	asked = slices.DeleteFunc(slices.Clone(asked), func(k codelink.Key) bool { return k.Event != codelink.CPU && k.Event != codelink.Calls })
+	asked = Findable(asked)
 	limits.Bytes /= max(1, len(asked))
 	return &Finder{asked, limits, make(map[codelink.Key]*profile.Builder), make(map[codelink.Key]bool)}
 }

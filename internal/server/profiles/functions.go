@@ -4,8 +4,8 @@ package profiles
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/codefind"
@@ -15,8 +15,15 @@ import (
 
 // answered is the last answer of Functions, with what it was made of.
 type answered struct {
-	key  string
-	code map[codelink.Key]*codelink.Functions
+	asked   []codelink.Key
+	entries []entry
+	code    map[codelink.Key]*codelink.Functions
+}
+
+// has reports whether the answer is also that for these keys. A key with functions has the same alone.
+func (a *answered) has(asked []codelink.Key, entries []entry) bool {
+	return a.code != nil && slices.Equal(entries, a.entries) &&
+		(slices.Equal(asked, a.asked) || !slices.ContainsFunc(asked, func(k codelink.Key) bool { return a.code[k] == nil }))
 }
 
 // Functions returns, for each key, the functions with the most samples of CPU time in an interval. For system calls,
@@ -24,6 +31,9 @@ type answered struct {
 // or too many different functions, and for other events. The result is nil while another query runs. Only the last hour
 // of the interval is read. The answer is cached until a new profile arrives.
 func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
+	if asked = codefind.Findable(asked); len(asked) == 0 {
+		return map[codelink.Key]*codelink.Functions{}
+	}
 	select {
 	case s.queries <- struct{}{}:
 		defer func() { <-s.queries }()
@@ -32,12 +42,12 @@ func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end 
 	}
 	entries := s.between(start, end)
 	entries = entries[max(0, len(entries)-maxRead):]
-	if key := fmt.Sprintf("%q %v", asked, entries); key != s.answer.key {
+	if !s.answer.has(asked, entries) {
 		code, err := s.functions(ctx, asked, entries)
 		if err != nil {
 			return nil // it took too long
 		}
-		s.answer = answered{key, code}
+		s.answer = answered{asked, entries, code}
 	}
 	return s.answer.code
 }

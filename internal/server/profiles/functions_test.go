@@ -91,6 +91,9 @@ func TestFunctionsOfWorkloads(t *testing.T) {
 	if again := s.Functions(t.Context(), asked, epoch.Add(time.Second), epoch.Add(2*time.Minute)); again[cpu] != found[cpu] {
 		t.Error("the same profiles are read twice")
 	}
+	if one := s.Functions(t.Context(), asked[:1], epoch, epoch.Add(2*time.Minute)); one[cpu] != found[cpu] {
+		t.Error("the same profiles are read again for one of the keys")
+	}
 	if err := s.add(stacked(t, epoch.Add(2*time.Minute), stack{"db", []string{"scan"}, 100})); err != nil {
 		t.Fatal(err)
 	}
