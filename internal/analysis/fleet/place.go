@@ -83,9 +83,14 @@ func (f *Facts) placement(names []string, limits Limits, machine string, left *L
 		}
 	}
 	p.Fits, left.Fits = f.fits(rooms, limits.Rows, machine)
-	p.Columns, left.Columns = f.columns(rooms, limits.Columns, machine)
+	var columns []room
+	columns, left.Columns = f.columns(rooms, limits.Columns, machine)
+	p.Columns = []string{}
+	for _, r := range columns {
+		p.Columns = append(p.Columns, r.name)
+	}
 	for i := range p.Fits {
-		f.fill(&p.Fits[i], p.Columns)
+		f.fill(&p.Fits[i], columns)
 	}
 	p.Moves, p.Relieved = f.moves(rooms)
 	p.Moves, left.Moves = first(p.Moves, limits.Rows)
@@ -136,28 +141,23 @@ func others(node, machine string) int {
 }
 
 // columns returns the machines that may have enclaves, those with the most room first.
-func (f *Facts) columns(rooms []room, most int, machine string) (names []string, more int) {
+func (f *Facts) columns(rooms []room, most int, machine string) (columns []room, more int) {
 	rooms = slices.DeleteFunc(slices.Clone(rooms), func(r room) bool {
 		return r.closed || !f.nodes[r.name].mayHaveEnclaves()
 	})
 	slices.SortStableFunc(rooms, func(a, b room) int {
 		return cmp.Or(others(a.name, machine)-others(b.name, machine), cmp.Compare(b.least, a.least), cmp.Compare(b.most, a.most))
 	})
-	rooms, more = first(rooms, most)
-	names = []string{}
-	for _, r := range rooms {
-		names = append(names, r.name)
-	}
-	return names, more
+	return first(rooms, most)
 }
 
 // fill adds the cells of a pod.
-func (f *Facts) fill(fit *Fit, columns []string) {
-	for _, name := range columns {
-		n := f.nodes[name]
+func (f *Facts) fill(fit *Fit, columns []room) {
+	for _, r := range columns {
+		n := f.nodes[r.name]
 		cell := Cell{Fits: Here, Pressure: of(n.demand, n.available)}
-		if name != fit.Node {
-			cell = Cell{Fits: f.room(name).takes(&fit.WorkingSet), Pressure: of(with(n.demand, &fit.WorkingSet), n.available)}
+		if r.name != fit.Node {
+			cell = Cell{Fits: r.takes(&fit.WorkingSet), Pressure: of(with(n.demand, &fit.WorkingSet), n.available)}
 		}
 		fit.Cells = append(fit.Cells, cell)
 	}
