@@ -24,6 +24,8 @@ const (
 	maxThreads = 60     // of an answer
 	maxSeen    = 10_000 // threads that are added up
 	maxStates  = 24
+	// otherStates are those beyond maxStates.
+	otherStates = "other"
 	// leastBucket is the bucket of time that the agent counts samples in.
 	leastBucket = 500 * time.Millisecond
 )
@@ -169,13 +171,16 @@ func (l *timeline) put(p *profile.Profile, one *profile.Sample, bucket int) {
 	}
 }
 
-// state returns the number of a state. Those beyond the limit are one.
+// state returns the number of a state. Those beyond the limit are one, which has a name of its own.
 func (l *timeline) state(name string) int {
 	if at := slices.Index(l.states, name); at >= 0 {
 		return at
 	}
-	if len(l.states) >= maxStates {
+	switch len(l.states) {
+	case maxStates:
 		return maxStates - 1
+	case maxStates - 1:
+		name = otherStates
 	}
 	l.states = append(l.states, name)
 	return len(l.states) - 1

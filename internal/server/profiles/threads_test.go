@@ -133,7 +133,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	}
 	l.add(b.Profile(), nil)
 	got := l.answer()
-	if got.Buckets != maxBuckets || len(got.States) != maxStates || len(got.Threads) != maxThreads || got.LeftOut != 200-maxThreads || got.Threads[0].TID != "199" {
+	if got.Buckets != maxBuckets || len(got.States) != maxStates || got.States[maxStates-1] != otherStates || len(got.Threads) != maxThreads || got.LeftOut != 200-maxThreads || got.Threads[0].TID != "199" {
 		t.Errorf("%d buckets, %d states, %d threads, %d left out", got.Buckets, len(got.States), len(got.Threads), got.LeftOut)
 	}
 }
