@@ -174,7 +174,9 @@ func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, samp
 		sampled = true
 		moved := slices.Clone(w.values[signal.Name])
 		for i, v := range moved {
-			moved[i].Value = max(0, v.Value+end*s.halfWidthOfPart(metric, t, over, v.Value))
+			if v.Value > 0 { // or the sum of the parts would grow with their number
+				moved[i].Value = max(0, v.Value+end*s.halfWidthOfPart(metric, t, over, v.Value))
+			}
 		}
 		shifted.values[signal.Name] = moved
 	}

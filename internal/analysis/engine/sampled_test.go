@@ -69,6 +69,9 @@ func TestAVerdictHoldsInTheWholeInterval(t *testing.T) {
 			fiveMinutes(total):         {sample("w", 2000)},
 			fiveMinutes(varianceQuery): {sample("w", variance, "family", "syscalls")},
 		}}
+		for i := range 50 { // calls that the workload made before the window
+			f.answers[fiveMinutes(all)] = append(f.answers[fiveMinutes(all)], sample("w", 0, "syscall", fmt.Sprint(i)))
+		}
 		return f
 	}
 	const events = 300 // seconds of the window
@@ -92,6 +95,8 @@ func TestAVerdictHoldsInTheWholeInterval(t *testing.T) {
 	}{
 		{"above the lower end of all calls", above("r", all, 1720, 0.3), sampled, true}, // 2,000 - 2 x 139
 		{"below the lower end of all calls", above("r", all, 1730, 0.3), sampled, false},
+		{"above the upper end of all calls", below("r", all, 2280, 0.3), sampled, true}, // 2,000 + 2 x 139
+		{"below the upper end of all calls", below("r", all, 2275, 0.3), sampled, false},
 		{"above the lower end of one call", above("r", reads, 860, 0.3), sampled, true}, // 1,000 - 139
 		{"below the lower end of one call", above("r", reads, 862, 0.3), sampled, false},
 		{"above the upper end of one call", below("r", reads, 1140, 0.3), sampled, true},
