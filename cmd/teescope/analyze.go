@@ -20,7 +20,6 @@ import (
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/cli"
 	"github.com/teescope/teescope/internal/lib/remote"
-	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // foundStatus is the exit status when a finding matches --fail-on.
@@ -30,15 +29,6 @@ const foundStatus = 3
 type statusError struct {
 	error
 	status int
-}
-
-// printable returns the text of an error, which may have names out of files, without characters that control a terminal.
-func printable(err error) string {
-	lines := strings.Split(err.Error(), "\n")
-	for i, line := range lines {
-		lines[i] = text.Terminal(line)
-	}
-	return strings.Join(lines, "\n")
 }
 
 // status returns the exit status for an error.

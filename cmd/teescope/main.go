@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 func main() {
@@ -20,7 +22,8 @@ func main() {
 		context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	}
 	if err := run(ctx, os.Stdout, os.Stderr, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "teescope:", printable(err))
+		// An error may have names out of files.
+		fmt.Fprintln(os.Stderr, "teescope:", text.TerminalLines(err.Error()))
 		os.Exit(status(err))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,14 +17,6 @@ func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	var out, errs bytes.Buffer
 	err = run(context.Background(), &out, &errs, args)
 	return out.String(), errs.String(), err
-}
-
-// An error may have names out of files. They do not control a terminal.
-func TestErrorsArePrintable(t *testing.T) {
-	err := errors.Join(errors.New("a\x1b[31mb\rc\u202ed\te"), errors.New("second\xff"))
-	if got, want := printable(err), "a\uFFFD[31mb c\uFFFDd e\nsecond\uFFFD"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
 }
 
 func TestCommands(t *testing.T) {

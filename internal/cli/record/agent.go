@@ -254,9 +254,5 @@ func (l *logTail) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(l.data)), "\n")
-	lines = lines[max(0, len(lines)-5):]
-	for i, line := range lines {
-		lines[i] = text.Terminal(line)
-	}
-	return strings.Join(lines, "\n")
+	return text.TerminalLines(strings.Join(lines[max(0, len(lines)-5):], "\n"))
 }

@@ -64,6 +64,15 @@ func Terminal(s string) string {
 	}, s)
 }
 
+// TerminalLines returns the lines of a text, each as Terminal does.
+func TerminalLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Terminal(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // markdown escapes the characters that can begin markup.
 var markdown = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "!", `\!`,

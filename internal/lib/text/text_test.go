@@ -29,6 +29,7 @@ func TestDestinations(t *testing.T) {
 		{"UniqueLabel", UniqueLabel, "/a\xff", `"/a\xff"`},
 		{"Terminal", Terminal, dangerous, "a\uFFFD[31m\uFFFD\uFFFD  b\uFFFD\uFFFD"},
 		{"Terminal", Terminal, "größer 大", "größer 大"},
+		{"TerminalLines", TerminalLines, "a\x1b[31mb\rc\u202ed\te\nsecond\xff", "a\uFFFD[31mb c\uFFFDd e\nsecond\uFFFD"},
 		{"Markdown", Markdown, "<a> [b](c) | `d` *e*\n#1", "&lt;a&gt; \\[b\\](c) \\| \\`d\\` \\*e\\* \\#1"},
 		{"MarkdownCode", MarkdownCode, "rate(a[1m])\n", "`rate(a[1m]) `"},
 		{"MarkdownCode", MarkdownCode, "a``b", "``` a``b ```"},
