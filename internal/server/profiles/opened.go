@@ -4,6 +4,7 @@ package profiles
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 		}
 		a, err := readQuery(q, "")
 		if err != nil {
-			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
+			refuse(w, invalid{err})
 			return
 		}
 		if !q.Has("end") {
@@ -60,32 +61,22 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 		defer received()
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOpenedBytes))
 		if err != nil {
-			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, fmt.Errorf("reading the files, which may have %d MiB: %w", maxOpenedBytes>>20, err))
+			refuse(w, invalid{fmt.Errorf("reading the files, which may have %d MiB: %w", maxOpenedBytes>>20, err)})
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		ctx, done, err := s.begin(r.Context())
-		if err != nil {
-			refuse(w, err)
+		var got any
+		if !s.inTurn(w, r, nil, func(ctx context.Context) error {
+			o, err := readOpened(ctx, r)
+			if err != nil {
+				return cmp.Or(ctx.Err(), error(invalid{err}))
+			}
+			got, err = answer(o, a, q)
+			return err
+		}) {
 			return
 		}
-		defer done()
-		o, err := readOpened(ctx, r)
-		if ctx.Err() != nil {
-			refuse(w, ctx.Err())
-			return
-		}
-		if err != nil {
-			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
-			return
-		}
-		got, err := answer(o, a, q)
-		done()
 		received()
-		if err != nil {
-			refuse(w, err)
-			return
-		}
 		jsonapi.Answer(w, got)
 	}
 }

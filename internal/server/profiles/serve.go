@@ -294,16 +294,19 @@ func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 }
 
 // inTurn runs the work for a request while no other query runs, and reports whether it succeeded. Otherwise, or if the parameters were
-// invalid, it has refused the request.
-func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, invalid error, work func(context.Context) error) bool {
-	if invalid != nil {
-		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, invalid)
+// wrong, it has refused the request.
+func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, wrong error, work func(context.Context) error) bool {
+	if wrong != nil {
+		refuse(w, invalid{wrong})
 		return false
 	}
-	ctx, done, err := s.begin(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	leave, err := s.place(ctx, s.queries)
 	if err == nil {
-		defer done()
+		defer leave() // also if work panics
 		err = work(ctx)
+		leave()
 	}
 	if err != nil {
 		refuse(w, err)
@@ -313,17 +316,6 @@ func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, invalid error, wo
 
 // errBusy is the error of a query that could not begin.
 var errBusy = errors.New("other queries for profiles take long: try again later")
-
-// begin waits until no other query runs. Call done when the query has ended.
-func (s *Store) begin(parent context.Context) (ctx context.Context, done func(), err error) {
-	ctx, cancel := context.WithTimeout(parent, patience)
-	leave, err := s.place(ctx, s.queries)
-	if err != nil {
-		cancel()
-		return nil, nil, err
-	}
-	return ctx, func() { leave(); cancel() }, nil
-}
 
 // place waits for a place. Call leave when it is no longer needed, before the answer is sent: a client may read slowly. Further calls
 // do nothing.
@@ -353,8 +345,13 @@ func send(w http.ResponseWriter, format, extension string, body []byte) {
 	_, _ = w.Write(body) // fails only when the client has gone
 }
 
+// invalid is an error in a request.
+type invalid struct{ error }
+
 func refuse(w http.ResponseWriter, err error) {
 	switch {
+	case errors.As(err, new(invalid)):
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 	case errors.Is(err, errNone):
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
 	case errors.Is(err, profile.ErrLimit):
