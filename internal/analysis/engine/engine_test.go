@@ -348,3 +348,16 @@ func TestCoverageKnowsSlowScrapes(t *testing.T) {
 		}
 	}
 }
+
+// An agent that started 28 s ago has many samples of its first seconds. They do not cover the time before.
+func TestCoverageBeginsWithTheFirstSample(t *testing.T) {
+	e := Options{Window: time.Minute, At: now}
+	var points []query.Point
+	for _, ago := range []float64{28, 27.5, 27, 26, 25, 20, 15, 10, 5, 0} {
+		points = append(points, query.Point{Value: float64(now.Unix()) - ago})
+	}
+	there := e.presence(points, time.Second)
+	if want := (28.0 + 5) / 60; math.Abs(there.share-want) > 0.01 || there.age != 28*time.Second || !there.unbroken {
+		t.Errorf("%+v, want a share of %.3f", there, want)
+	}
+}

@@ -66,7 +66,8 @@ func readPresences(q *inquiry) (there presences, blind string) {
 }
 
 // presence returns the part of the window that samples cover. The points' values are the samples' times. The part is the
-// number of samples times their usual distance.
+// number of samples times their usual distance, but no more than the time since the first sample: the first samples of an
+// agent come more often than later ones.
 func (o Options) presence(points []query.Point, step time.Duration) presence {
 	begin := float64(o.At.Add(-o.Window).UnixMilli()) / 1000
 	var moments []float64
@@ -86,13 +87,16 @@ func (o Options) presence(points []query.Point, step time.Duration) presence {
 		slices.Sort(gaps)
 		usual = max(usual, gaps[len(gaps)/2])
 	}
-	p := presence{share: min(1, float64(len(moments))*usual/o.Window.Seconds())}
-	if len(moments) > 0 {
-		end := begin + o.Window.Seconds()
-		p.age = time.Duration((end - moments[0]) * float64(time.Second))
-		p.unbroken = p.share*o.Window.Seconds() >= steady*p.age.Seconds()
+	if len(moments) == 0 {
+		return presence{}
 	}
-	return p
+	age := begin + o.Window.Seconds() - moments[0]
+	covered := min(float64(len(moments))*usual, age+usual, o.Window.Seconds())
+	return presence{
+		share:    covered / o.Window.Seconds(),
+		age:      time.Duration(age * float64(time.Second)),
+		unbroken: covered >= steady*age,
+	}
 }
 
 // sighted adds workloads whose processes are not counted, from the times of their other samples.
