@@ -33,5 +33,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetArgs(args)
+	if err := knownSubcommand(root, args); err != nil {
+		return err
+	}
 	return root.ExecuteContext(ctx)
 }

@@ -261,7 +261,7 @@ func profileDiff() *cobra.Command {
 		Example: "  teescope profile diff before.txt after.txt\n" +
 			"  teescope profile diff --cpu-time-a 5% --cpu-time-b 20% --group ECDH='ecdh|x25519' --group RSA=rsa intel.folded arm.folded\n" +
 			"  teescope profile diff --format html before.txt after.txt > change.html",
-		Args: cobra.ExactArgs(2),
+		Args: needs(2, "two profiles"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "" {
 				return drawDiff(cmd, &o, args, format)
@@ -348,7 +348,7 @@ func profileConvert() *cobra.Command {
 			"graph as a picture (svg) or a page with zoom and search (html). pprof and OTLP have all values and labels; the others have\n" +
 			"one value. The format is that of the extension of OUT: .pb.gz, .folded, .otlp, .speedscope.json, .svg or .html. An OUT of - is the standard output.",
 		Example: "  teescope profile convert server.txt server.pb.gz\n  teescope profile convert server.txt flame.html",
-		Args:    cobra.ExactArgs(2),
+		Args:    needs(2, "a profile and the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := write.Choose(format, args[1])
 			if err != nil {

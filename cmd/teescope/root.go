@@ -3,11 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,13 +37,49 @@ func newRoot() *cobra.Command {
 	}
 	root.SetVersionTemplate("teescope {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
+		return fmt.Errorf("%w%s; see \"%s --help\"", plainNumber(err), suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(adviseCommand(), agentCommand(), analyzeCommand(), benchCommand(), cardinalityCommand(), checkCommand(), compareCommand(), configCommand(), controlCommand(), correlateCommand(),
 		dashboardsCommand(), demoCommand(), findingsCommand(), fleetCommand(), historyCommand(), lintCommand(), profileCommand(), recordAgentCommand(),
 		recordCommand(), reportCommand(), rulesCommand(), runFileCommand(), serverCommand(), topCommand(), upCommand(),
 		upPartCommand(upAgent, app.UpAgent), upPartCommand(upServer, app.UpServer), versionCommand())
 	return root
+}
+
+// knownSubcommand returns an error if a command that only has subcommands is called with another one. cobra shows the help
+// and returns no error, so that a misspelled command in a script would succeed.
+func knownSubcommand(root *cobra.Command, args []string) error {
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd == root || cmd.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return nil // cobra handles these
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	hint := ""
+	if near := text.Nearest(rest[0], names); near != "" {
+		hint = ", did you mean " + near + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q%s; see \"%s --help\"", rest[0], cmd.CommandPath(), hint, cmd.CommandPath())
+}
+
+// plainNumber replaces the error of strconv about the value of a flag.
+func plainNumber(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) || !errors.Is(err, strconv.ErrSyntax) {
+		return err
+	}
+	kind := invalid.GetFlag().Value.Type()
+	switch {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		kind = "a whole number"
+	case strings.HasPrefix(kind, "float"):
+		kind = "a number"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
 }
 
 // suggestFlag suggests a flag that is spelled like an unknown one.
@@ -63,10 +101,26 @@ func flagNames(cmd *cobra.Command) []string {
 	return names
 }
 
+// firstExample returns the first line of a command's examples.
+func firstExample(cmd *cobra.Command) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+	return first
+}
+
+// needs requires this number of arguments. The error says what to name, and shows an example.
+func needs(number int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != number {
+			return fmt.Errorf("name %s, for example: %s", what, firstExample(cmd))
+		}
+		return nil
+	}
+}
+
 // needsFiles requires at least one argument, and at most max if it is not 0. The error shows an example.
 func needsFiles(max int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		first, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+		first := firstExample(cmd)
 		if len(args) == 0 {
 			return fmt.Errorf("name a file, for example: %s", first)
 		}

@@ -88,7 +88,7 @@ func rulesExportCommand() *cobra.Command {
 			"--runbooks sets the address of the runbooks.",
 		Example: "  teescope rules export /etc/prometheus/teescope\n" +
 			"  teescope rules export --runbooks http://teescope:9750/docs/runbooks /etc/prometheus/teescope",
-		Args: cobra.ExactArgs(1),
+		Args: needs(1, "the directory to write to"),
 	}
 	base := cmd.Flags().String("runbooks", "", "base `URL` of the runbooks")
 	force := cmd.Flags().Bool("force", false, "overwrite existing files")
