@@ -92,7 +92,7 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 	case straceCounts, vtuneHotspots:
 		p, err = readTable(in, f, limits)
 	case empty:
-		return nil, errors.New("it is empty: give it " + Accepted)
+		return nil, errors.New("it is empty: use " + Accepted)
 	default:
 		return nil, errors.New("unknown format: use " + Accepted)
 	}

@@ -139,7 +139,7 @@ func TestUnknownFiles(t *testing.T) {
 	}
 	deep := strings.Repeat("a;", 5000) + "a 1\n"
 	for name, tt := range map[string]struct{ in, want string }{
-		"empty":              {"", "it is empty: give it a recording of perf"},
+		"empty":              {"", "it is empty: use a recording of perf"},
 		"only comments":      {"# a\n\n", "it is empty"},
 		"prose":              {"Hello, world\n", "unknown format: use a recording of perf"},
 		"JSON":               {`{"$schema":"https://www.speedscope.app/file-format-schema.json"}`, "unknown format"},
