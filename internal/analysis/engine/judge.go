@@ -114,7 +114,7 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 		empty = empty && a.kind == query.Absent
 	}
 	if empty {
-		return "none of its signals is measured", false
+		return "none of the signals is measured", false
 	}
 	return "", false
 }

@@ -117,9 +117,9 @@ func found() engine.Result {
 		LimitsLeftOut: 2,
 		Checked:       []string{"chatty-syscall", "epc-thrashing", "memory-pressure"},
 		Skipped: []engine.Skip{
-			{Rule: "exitless", Reason: "none of its signals is measured"},
+			{Rule: "exitless", Reason: "none of the signals is measured"},
 			{Rule: "numa-remote", Reason: "signal remote: no answer within 10s"},
-			{Rule: "slow-start", Reason: "none of its signals is measured"},
+			{Rule: "slow-start", Reason: "none of the signals is measured"},
 		},
 	}
 }
@@ -197,7 +197,7 @@ func TestText(t *testing.T) {
 }
 
 func TestNothingIsClaimedWhileNoRuleHasJudged(t *testing.T) {
-	unmeasured, noData := "none of its signals is measured", "no workload has data for this rule"
+	unmeasured, noData := "none of the signals is measured", "no workload has data for this rule"
 	for _, c := range []struct {
 		skipped []engine.Skip
 		want    string

@@ -319,7 +319,7 @@ func (s spending) queues() (engine.Statement, bool) {
 	}
 	queued := percent(s.active * s.wait / all)
 	if s.at && s.Load.Threads != 1 {
-		return unknown("it waits for a CPU for at most "+queued+" of the time, and whether one thread does so, and longer than for clients, is not known",
+		return unknown("it waits for a CPU for at most "+queued+" of the time, and it is not known whether a single thread waits longer for a CPU than for clients",
 			waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 	}
 	return said(engine.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for anything else for "+percent(1-s.active),

@@ -71,11 +71,11 @@ describe("the verdict", () => {
   it("claims nothing while no rule has judged", () => {
     const skipped = [
       { rule: "a", reason: "no workload has data for this rule" },
-      { rule: "b", reason: "none of its signals is measured" },
-      { rule: "c", reason: "none of its signals is measured" },
+      { rule: "b", reason: "none of the signals is measured" },
+      { rule: "c", reason: "none of the signals is measured" },
     ];
     expect(verdictText(made({ checked: [], skipped }), [], false)).toBe(
-      "Not known: no rule has judged 14 workloads over 5 min (none of its signals is measured).",
+      "Not known: no rule has judged 14 workloads over 5 min (none of the signals is measured).",
     );
     expect(verdictText(made({ checked: [], skipped: skipped.slice(0, 2) }), [], false)).toContain("(no workload has data for this rule)");
     expect(verdictText(made({ checked: [], skipped: [], muted: 1 }), [], false)).toBe(
