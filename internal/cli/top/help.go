@@ -27,7 +27,7 @@ func (sc screen) helpLines() []string {
 		lines = append(lines, fmt.Sprintf("  %s %s  %s %s",
 			st.title.Render(left(pair[0], 9)), left(pair[1], 25), st.title.Render(left(pair[2], 12)), pair[3]))
 	}
-	lines = append(lines, "", st.heading.Render(left("A key a column; all rates are per second of the last interval:", sc.width)))
+	lines = append(lines, "", st.heading.Render(left("Keys that sort by a column; all rates are per second of the last interval:", sc.width)))
 	column := func(key, name, help string) {
 		lines = append(lines, fmt.Sprintf("  %s %s %s", st.title.Render(left(key, 1)), left(name, 11), help))
 	}
