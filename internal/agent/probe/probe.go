@@ -36,8 +36,8 @@ func NewFamilies(prefix string) *Families {
 		sampledSeconds: family("teescope_bpf_program_sampled_run_seconds_total", metric.Counter, "seconds",
 			"Time in the program while the kernel's eBPF statistics were enabled. Divided by the runs, it is the time of one run.", "program"),
 		missedRuns: family("teescope_bpf_program_missed_runs_total", metric.Counter, "runs",
-			"Events at which the kernel did not run the program, because the program was already running on the same CPU. Another thread "+
-				"had preempted it, or an interrupt. These events are not counted. Counts are exact while this does not increase.", "program"),
+			"Events at which the kernel did not run the program, because the program was already running on the same CPU. An interrupt "+
+				"or another thread had preempted it. These events are not counted. Counts are exact while this does not increase.", "program"),
 		mapMemory: family("teescope_bpf_map_memory_bytes", metric.Gauge, "bytes",
 			"Kernel memory of an eBPF map.", "map"),
 	}
