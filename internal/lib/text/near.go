@@ -2,9 +2,9 @@
 
 package text
 
-// Nearest returns the candidate that s is most likely a misspelling of, or "".
+// Nearest returns the candidate that s is most likely a misspelling of, or "". Less than half of s may differ.
 func Nearest(s string, candidates []string) string {
-	best, bestDistance := "", len(s)/3+2
+	best, bestDistance := "", min(len(s)/3+2, (len(s)+1)/2)
 	for _, c := range candidates {
 		if d := distance(s, c); d < bestDistance {
 			best, bestDistance = c, d
