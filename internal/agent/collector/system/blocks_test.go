@@ -302,8 +302,8 @@ func TestRequestsDoNotCountForTheNextOwnerOfASlot(t *testing.T) {
 	device, workload := loopDevice(t), unique("owner")
 	p := converse(t, job(program(t, "owner"), "disk", device))
 	p.say("read 10")
-	before := requestsOf(t, c, workload)["read"]
-	stat := statOf(t, device)["read"]
+	atLeast(t, device, "read", requestCount{}, 10)
+	before, stat, lost := requestsOf(t, c, workload)["read"], statOf(t, device)["read"], statedLosses(t, c)
 	var owner *uint32
 	for sl := range c.slots.All() {
 		if sl.Workload.Name == workload {
@@ -328,13 +328,13 @@ func TestRequestsDoNotCountForTheNextOwnerOfASlot(t *testing.T) {
 	}()
 	// The goroutine may get no CPU while requests are in flight, and then all of them count.
 	left := 0.0
-	for end := time.Now().Add(2 * time.Minute); left == 0 && time.Now().Before(end); {
+	for end, n := time.Now().Add(2*time.Minute), 1000.0; left == 0 && time.Now().Before(end); n += 1000 {
 		p.say("read 1000")
-		got, all := requestsOf(t, c, workload)["read"].since(before), statOf(t, device)["read"].since(stat)
-		lost := sum(scrape(t, c), "teescope_attribution_lost_total", "what", "requests")
-		t.Logf("%v of %v requests count for the workload, %v have lost theirs", got.n, all.n, lost)
-		if left = all.n - got.n; lost < left {
-			t.Errorf("%v requests are missing, and %v count for none", left, lost)
+		got, all, now := requestsOf(t, c, workload)["read"].since(before), atLeast(t, device, "read", stat, n), statedLosses(t, c)
+		requests, runs := now.requests-lost.requests, now.runs-lost.runs
+		t.Logf("%v of %v requests count for the workload, %v have lost theirs, %v runs of programs are missed", got.n, all.n, requests, runs)
+		if left = all.n - got.n; requests+runs < left {
+			t.Errorf("%v requests are missing, %v count for none, and %v runs of programs are missed", left, requests, runs)
 		}
 	}
 	close(stop)
