@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 func TestNumber(t *testing.T) {
 	dir := t.TempDir()
 	root := At(dir)
-	for text, want := range map[string]uint64{"0\n": 0, "4194304\n": 4194304, " 7": 7, "18446744073709551615\n": 1<<64 - 1} {
+	for text, want := range map[string]uint64{"0\n": 0, "4194304\n": 4194304, "7": 7, "18446744073709551615\n": 1<<64 - 1} {
 		hostfstest.Write(t, dir, "f", text)
 		if n, err := root.Number("f"); err != nil || n != want {
 			t.Errorf("%q is %d, %v; want %d", text, n, err, want)
