@@ -23,6 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // address returns the address of the page in what the program has written, or "".
@@ -158,6 +159,7 @@ func TestUp(t *testing.T) {
 		}
 		t.Skip("not privileged: the programs cannot be loaded")
 	}
+	privilegetest.Alone(t)
 	run := func(ctx context.Context, o Options) error {
 		p := newProgram(o)
 		if err := p.server(); err != nil {
@@ -196,6 +198,7 @@ func TestInProcess(t *testing.T) {
 		}
 		t.Skip("not privileged: the programs cannot be loaded")
 	}
+	privilegetest.Alone(t)
 	p := newProgram(o)
 	p.agent()
 	p.services = p.services[:len(p.services)-1] // the privilege dropper

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 //go:embed testdata/kit.bpf.o
@@ -25,9 +25,7 @@ var kit []byte
 
 func open(t *testing.T, entries int) *Object {
 	t.Helper()
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	o, err := Open(kit)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // TestCost logs the cost of sampling. It checks nothing, because times on a shared machine differ.
@@ -22,9 +22,7 @@ func TestCost(t *testing.T) {
 	if os.Getenv("PROFILING_COST") == "" {
 		t.Skip("make bench-profiling measures the cost")
 	}
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	for _, hz := range []int{19, 99, 999} {
 		running(t, hz)
 	}

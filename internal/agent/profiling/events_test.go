@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // A call or wait whose beginning the kernel has forgotten is a lost sample. The kernel forgets those of threads when there are too
 // many. Here user space does it, when nothing else changes the map.
 func TestForgottenBeginningsAreLost(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	for event, name := range ongoing {
 		s, err := Open(Options{Event: event, Sys: hostfs.At("/sys")})
 		if err != nil {
@@ -57,9 +55,7 @@ func TestForgottenBeginningsAreLost(t *testing.T) {
 
 // TestIgnoredProcessesHaveNoSamples ignores this process, as soon as it has a sample. Then it has no more, although it runs.
 func TestIgnoredProcessesHaveNoSamples(t *testing.T) {
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	for _, ignores := range []bool{false, true} {
 		s, err := Open(Options{Frequency: 997, Event: Clock, Ignores: ignores, Sys: hostfs.At("/sys")})
 		if err != nil {

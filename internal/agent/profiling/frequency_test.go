@@ -7,15 +7,13 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // A running counter takes as many samples as it is told. The clock fires at most once in a period, also on a slow machine, so the
 // limit is the number of periods and one for each CPU and change.
 func TestTheFrequencyChangesWhileSamplesAreTaken(t *testing.T) {
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	s, err := Open(Options{Frequency: 19, Event: Clock, Rows: 1024, Sys: hostfs.At("/sys")})
 	if err != nil {
 		t.Fatal(err)

@@ -17,14 +17,12 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // Each template loads with constants that leave nothing out, for each way of reading a value.
 func TestTemplatesLoad(t *testing.T) {
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	obj, err := bpf.Open(object)
 	if err != nil {
 		t.Fatal(err)
@@ -58,9 +56,7 @@ func TestTemplatesLoad(t *testing.T) {
 
 // The program calls the function work once. It has a USDT probe at two sites, and another probe that its semaphore switches on.
 func TestCountsOfAProgram(t *testing.T) {
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	dir := t.TempDir()
 	program := boundarytest.Build(t, filepath.Join(dir, "usdtprobed"), "-O2", "../tee/sgx/boundary/testdata/usdt.c")
 	file := filepath.Join(dir, "probes.yaml")

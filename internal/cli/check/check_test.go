@@ -19,6 +19,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -248,8 +249,11 @@ func TestGoldenReports(t *testing.T) {
 
 // The report about this machine agrees with the process' privileges and with the collector.
 func TestThisMachine(t *testing.T) {
-	r := Run(Machine("teescope", ""))
 	privileged := privilege.Check("teescope") == nil
+	if privileged {
+		privilegetest.Alone(t)
+	}
+	r := Run(Machine("teescope", ""))
 	if r.CanRun != privileged {
 		t.Errorf("can run: %v, privileged: %v: %v", r.CanRun, privileged, r.Err())
 	}

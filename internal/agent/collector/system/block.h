@@ -13,6 +13,8 @@
 #include "request.h"
 #include "slots.h"
 
+#define EEXIST 17 /* of include/uapi/asm-generic/errno-base.h */
+
 /* By slot. User space sets the size before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -72,6 +74,20 @@ static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags
 
 	if (!is_of_driver(rq))
 		bpf_map_update_elem(&requests, &key, &by, flags);
+	return 0;
+}
+
+/* Begins a request whose address no other request in flight has. If one is remembered, its end was not seen: the kernel drops
+ * some events while another program is attached to the tracepoint. */
+static __always_inline int begin_new_request(struct request *rq, u32 slot)
+{
+	struct requester by = {.slot = slot, .owner = owner_of(slot)};
+	u64 key = (u64)rq;
+
+	if (is_of_driver(rq) || bpf_map_update_elem(&requests, &key, &by, BPF_NOEXIST) != -EEXIST)
+		return 0;
+	lost(LOST_REQUESTS);
+	bpf_map_update_elem(&requests, &key, &by, BPF_ANY);
 	return 0;
 }
 

@@ -22,7 +22,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/metric"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // diskBlock is how many bytes the program of these tests reads, writes or discards at a time. diskSize is the size of the disk in
@@ -246,9 +246,7 @@ func TestRequestsAreThoseOfTheDevice(t *testing.T) {
 // Requests that the kernel does not count are not remembered. Otherwise each of their tags would take a place for ever, and the
 // next request with that tag could count for the workload of the last one. Some kernels show them only when they are issued.
 func TestUncountedRequestsAreForgotten(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	o, err := bpf.Open(object)
 	if err != nil {
 		t.Fatal(err)
@@ -341,5 +339,36 @@ func TestRequestsDoNotCountForTheNextOwnerOfASlot(t *testing.T) {
 	<-stopped
 	if left == 0 {
 		t.Error("all requests count for an owner that did not make them")
+	}
+}
+
+// The kernel drops some events while another program is attached to a tracepoint. A request whose end was dropped is lost when the
+// next one has its address. Here the program is detached, so all ends are dropped.
+func TestRequestsWhoseEndWasNotSeenAreLost(t *testing.T) {
+	c := start(t, Options{})
+	for _, s := range c.kernel.status {
+		if s.Probe == beginProbe && s.Program != startTracepoint {
+			t.Skip("the kernel does not show the beginning of requests")
+		}
+	}
+	device, workload := loopDevice(t), unique("unended")
+	p := converse(t, job(program(t, "unended"), "disk", device))
+	p.say("read 10")
+	before, lost := requestsOf(t, c, workload)["read"], statedLosses(t, c)
+	if err := c.kernel.object.Detach("block_rq_complete"); err != nil {
+		t.Fatal(err)
+	}
+	p.say("read 100")
+	if err := c.kernel.object.Reattach("block_rq_complete"); err != nil {
+		t.Fatal(err)
+	}
+	p.say("read 1000")
+	if got := requestsOf(t, c, workload)["read"].since(before); got.n != 1000 {
+		t.Errorf("%v requests count, want 1000", got.n)
+	}
+	now := statedLosses(t, c)
+	// Requests of other devices are lost too. The last one of each address is found only when that address is used again.
+	if n := now.requests - lost.requests; n < 50 {
+		t.Errorf("%v requests are lost, of which 100 are the program's", n)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // The kernel maps the generic events to the second-level cache on AMD's processors, and on Hygon's, which are the same.
@@ -32,9 +32,7 @@ func TestCacheOfTheProcessor(t *testing.T) {
 // Many machines have no PMU. This test attaches the sampling program to a software event instead: each page fault is one
 // sample.
 func TestCounterSamplesAreAttributed(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	k, status, err := faultSampler(t, allCPUs())
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +68,7 @@ func fault(t *testing.T, pages int) {
 // A CPU that is off line at the start is counted from when it comes on line, until it goes. The list of CPUs is made up, and the event is
 // a page fault: no machine needs a PMU or a CPU that can be switched off.
 func TestACPUThatComesLaterIsCounted(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	if runtime.NumCPU() < 2 {
 		t.Skip("this machine has one CPU")
 	}

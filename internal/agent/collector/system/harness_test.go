@@ -27,7 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/tee"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // TestMain lets the test binary act as a program. A variable of the environment selects what it does.
@@ -323,9 +323,7 @@ func cpuOfProcess() time.Duration {
 // start attaches a collector to this kernel. The test is skipped only without privileges.
 func start(t *testing.T, o Options) *Collector {
 	t.Helper()
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	o.Proc, o.Sys, o.Cgroup = "/proc", "/sys", "/sys/fs/cgroup"
 	o.Detector = tee.NewDetector(tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}, nil)
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // direct adds up the rows of a slot on all CPUs.
@@ -209,9 +209,7 @@ func TestNoCountIsLostBetweenTwoReadings(t *testing.T) {
 //
 // False alarms: none. A count is in the sum as soon as its program has ended.
 func TestSumsAreThoseOfTheRows(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	c := start(t, Options{})
 	path := program(t, "summed")
 	execve := []int{59, 322} // the count of an exec moves from one slot to another

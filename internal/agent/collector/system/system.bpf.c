@@ -322,16 +322,16 @@ static __always_inline int on_fault(u32 mode, unsigned long code)
 	return 0;
 }
 
-/* Runs in the thread that makes a request, or in one that writes back, encrypts or dispatches for it. */
-static __always_inline int on_request(struct request *rq, u64 flags)
+/* Returns the slot for a request of this thread, which makes it, or writes back, encrypts or dispatches for another one. */
+static __always_inline u32 requesting_slot(struct request *rq)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu_state *state;
 
 	if (task->flags & PF_KTHREAD)
-		return begin_request(rq, charged_slot(rq), flags);
+		return charged_slot(rq);
 	state = current_state(task);
-	return begin_request(rq, state ? state->slot : SLOT_OTHER, flags);
+	return state ? state->slot : SLOT_OTHER;
 }
 
 #define TRACEPOINT(name, body, ...)                                                                \
@@ -359,9 +359,9 @@ TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(0, code)), unsigned lo
 	   struct pt_regs *regs, unsigned long code)
 TRACEPOINT(page_fault_kernel, on_fault(1, code), unsigned long address, struct pt_regs *regs,
 	   unsigned long code)
-TRACEPOINT(block_io_start, on_request(rq, BPF_ANY), struct request *rq)
-TRACEPOINT(block_rq_insert, on_request(rq, BPF_ANY), struct request *rq)
-TRACEPOINT(block_rq_issue, on_request(rq, BPF_NOEXIST), struct request *rq)
+TRACEPOINT(block_io_start, begin_new_request(rq, requesting_slot(rq)), struct request *rq)
+TRACEPOINT(block_rq_insert, begin_request(rq, requesting_slot(rq), BPF_ANY), struct request *rq)
+TRACEPOINT(block_rq_issue, begin_request(rq, requesting_slot(rq), BPF_NOEXIST), struct request *rq)
 TRACEPOINT(block_rq_merge, forget_request(rq), struct request *rq)
 TRACEPOINT(block_rq_complete, end_request(rq, bytes), struct request *rq, int error,
 	   unsigned int bytes)

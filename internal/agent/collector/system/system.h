@@ -262,7 +262,7 @@ enum loss {
 	LOST_PIDS,     /* processes with a pid beyond slot_of_pid */
 	LOST_ERRORS,   /* failed system calls not counted, because the map was full */
 	LOST_SWITCHES, /* missed context switches, found at the next event (resync) */
-	LOST_REQUESTS, /* requests to block devices whose workload was not known at their end */
+	LOST_REQUESTS, /* requests to block devices whose workload was not known at their end, or whose end was not seen */
 	LOST_DURATIONS, /* calls that are in no distribution, because the map of their starts was full */
 	LOSSES,
 };

@@ -11,14 +11,12 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/agent/probe"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // Try reports what Init does, and nothing stays loaded.
 func TestTrySaysHowTheProbesAttach(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	o := Options{
 		MaxWorkloads: 8, SyscallTime: true, Proc: "/proc", Cgroup: "/sys/fs/cgroup",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
@@ -45,9 +45,7 @@ func (a *app) do(line string) {
 
 func finder(t *testing.T, event profiling.Event) (*profiling.Sampler, *Finder) {
 	t.Helper()
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	sampler, err := profiling.Open(profiling.Options{Event: event, Sys: hostfs.At("/sys")})
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling/unwind"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/stat"
 	"github.com/teescope/teescope/internal/lib/watch"
@@ -57,9 +57,7 @@ func startRecorder(t *testing.T, hz int, rules ...string) *recorder {
 // startOf begins a recording of any event.
 func startOf(t *testing.T, o profiling.Options, rules ...string) *recorder {
 	t.Helper()
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	var list []watch.Rule
 	for _, r := range rules {
 		rule, err := watch.Parse(r)

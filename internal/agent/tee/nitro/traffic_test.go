@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/metric"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // Operations of enum virtio_vsock_op (linux/virtio_vsock.h).
@@ -36,9 +36,7 @@ type injector struct {
 
 func inject(t testing.TB) *injector {
 	t.Helper()
-	if privilege.Check("the test") != nil {
-		t.Skip("not privileged: the programs cannot be loaded")
-	}
+	privilegetest.Alone(t)
 	k, err := open()
 	if err != nil {
 		t.Fatal(err)

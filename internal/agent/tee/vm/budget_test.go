@@ -8,14 +8,12 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // Events above the budget end counting: no program stays attached, its status says why, and the backend does not attach again.
 func TestCountingEndsAboveTheBudget(t *testing.T) {
-	if privilege.Check("the test") != nil {
-		t.Skip("not privileged: the programs cannot be loaded")
-	}
+	privilegetest.Alone(t)
 	k, err := load()
 	if err != nil {
 		t.Fatal(err)

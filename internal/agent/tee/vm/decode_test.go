@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // The expected reasons, by the names in the kernel's headers for user space. All other names are other.
@@ -73,9 +73,7 @@ const (
 
 func inject(t *testing.T, kind uint64) *injector {
 	t.Helper()
-	if privilege.Check("the test") != nil {
-		t.Skip("not privileged: the programs cannot be loaded")
-	}
+	privilegetest.Alone(t)
 	runtime.LockOSThread() // its storage is that of the virtual CPU
 	t.Cleanup(runtime.UnlockOSThread)
 	k, err := open()

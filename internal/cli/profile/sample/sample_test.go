@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 	"github.com/teescope/teescope/internal/lib/watch"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
@@ -24,9 +24,7 @@ import (
 // options are those of a recording into a directory of the test.
 func options(t *testing.T, output string, command ...string) Options {
 	t.Helper()
-	if err := privilege.Check("teescope"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	format, err := write.Choose("", output)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
@@ -59,9 +59,7 @@ func start(t *testing.T, mode Mode, budget int) *Backend {
 
 func startWith(t *testing.T, o Options) *Backend {
 	t.Helper()
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	b := New(o)
 	b.patience = time.Minute // each read has a deadline of its own
 	if err := b.Init(context.Background()); err != nil {

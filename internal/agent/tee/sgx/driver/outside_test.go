@@ -18,7 +18,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
 // standIns is the directory of modules with the functions of isgx and of DCAP's driver. test/vm runs this test where they
@@ -198,9 +198,7 @@ func TestTheInTreeDriverIsNotWatchedBesideAModule(t *testing.T) {
 // The numbers of free and of all pages come from variables whose bytes are read from the kernel. Here two tables of the kernel,
 // which the files also contain, replace these variables.
 func TestVariablesOfAModuleAreRead(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	var at [2]uint64
 	err := withSymbols("/proc", func(r io.Reader) error {
 		for lines := bufio.NewScanner(r); lines.Scan(); {
@@ -267,9 +265,7 @@ func TestPagesOfAModule(t *testing.T) {
 
 // No way works on this machine, and each probe reports why.
 func TestTryingAModule(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	trials, err := Try(Options{Roots: fakeModule(t, moduleISGX, "0000000000000001 t sgx_vma_fault\t[isgx]\n"), Cgroup: "/sys/fs/cgroup", MaxWorkloads: 8})
 	if err != nil || len(trials) != len(hooksOf(moduleISGX)) {
 		t.Fatalf("%d trials, %v", len(trials), err)

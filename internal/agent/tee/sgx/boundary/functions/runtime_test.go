@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
-	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -45,9 +45,7 @@ func FuzzProgram(f *testing.F) {
 
 // Stepping has a cost, and the measured cost is what a program pays.
 func TestSteppingIsMeasured(t *testing.T) {
-	if err := privilege.Check("go test"); err != nil {
-		t.Skip(err)
-	}
+	privilegetest.Alone(t)
 	object, err := os.ReadFile("../boundary.bpf.o")
 	if err != nil {
 		t.Fatal(err)
