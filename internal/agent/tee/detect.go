@@ -104,23 +104,29 @@ func (d *Detector) find(tgid uint32, now time.Time) finding {
 	if s == nil {
 		return found
 	}
-	looked, err := reader.Of(d.reads, int(tgid), func() (finding, error) { return d.roots.look(tgid), nil })
+	looked, err := reader.Of(d.reads, int(tgid), func() (look, error) { return d.roots.look(tgid), nil })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.looking = false
 	if errors.Is(err, reader.ErrNotReady) {
 		return s.found
 	}
+	if err == nil && looked.ended {
+		if d.seen[tgid] == s {
+			d.drop(tgid)
+		}
+		return finding{}
+	}
 	s.next = now.Add(min(max(now.Sub(s.since), firstWait), longestWait))
 	if err == nil {
-		s.found = looked
+		s.found = looked.finding
 	}
 	return s.found
 }
 
 // due returns the process if it must be inspected now, and otherwise the known data. A process is the same while its start
 // time is the same. Its program is the same while its name is the same and no exec is reported. Without reports, a program
-// that executes itself is noticed at the next look.
+// that executes itself is noticed at the next look. With complete reports, a known process is read only if it is inspected.
 func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,6 +135,9 @@ func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 		s.asked = now
 		if d.fresh(s, now) {
 			return nil, s.found
+		}
+		if d.news.complete && !s.changed { // it runs the same program, or has ended
+			return d.take(s, now), s.found
 		}
 	}
 	p, ok := d.roots.process(tgid)
@@ -156,11 +165,16 @@ func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 		s.since, s.next = now, now
 	}
 	s.checked, s.changed = now, false
+	return d.take(s, now), s.found
+}
+
+// take returns the process if it must be inspected now and an inspection is available, and otherwise nil.
+func (d *Detector) take(s *seen, now time.Time) *seen {
 	if s.looking || now.Before(s.next) || !d.mayLook(s.owner, now) {
-		return nil, s.found
+		return nil
 	}
-	s.looking = true
-	return s, s.found
+	s.looking, s.checked = true, now
+	return s
 }
 
 // fresh reports whether the known data of a process can be used without reading it.

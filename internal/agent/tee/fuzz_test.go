@@ -46,7 +46,7 @@ func FuzzProcess(f *testing.F) {
 			_ = os.Remove(r.of(7).Path(name))
 			_ = os.Symlink(target, r.of(7).Path(name)) // a name that no link can have
 		}
-		checkLook(t, r.look(7), maps, fd)
+		checkLook(t, r.look(7).finding, maps, fd)
 		kind, runtime := NewDetector(r, nil).Workload([]uint32{7})
 		if !slices.Contains([]teelabel.Kind{teelabel.None, teelabel.SGX}, kind) || !slices.Contains(runtimes, runtime) {
 			t.Errorf("the process runs in %q under %q", kind, runtime)

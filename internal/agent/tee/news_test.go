@@ -3,6 +3,7 @@
 package tee
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -69,6 +70,29 @@ func TestProcessesThatDoNothingAreRarelyRead(t *testing.T) {
 	}
 	if most > burst {
 		t.Errorf("%d reads at once, want at most %d", most, burst)
+	}
+}
+
+// Where each start of a program is reported, an inspection does not find out again which program a process runs.
+func TestAnInspectionDoesNotIdentifyAKnownProcess(t *testing.T) {
+	r := machine(t, map[string]string{"proc/7/maps": ""})
+	root := filepath.Dir(r.Proc)
+	d, now := clocked(r)
+	follow(d)
+	ask(d, *now, []uint32{7}) // there was no report before
+	known := d.seen[7]
+	stat(t, root, "7", "another", 8_000_000) // a reader would think that the process is another one
+	hostfstest.Write(t, root, "proc/7/maps", enclaveMap)
+	*now = now.Add(24 * time.Hour)
+	if n := ask(d, *now, nil); n != 1 || d.seen[7] != known || !known.found.enclave {
+		t.Errorf("%d inspections, of the same process: %v, found: %+v", n, d.seen[7] == known, known.found)
+	}
+	if err := os.RemoveAll(filepath.Join(r.Proc, "7")); err != nil {
+		t.Fatal(err)
+	}
+	*now = now.Add(24 * time.Hour)
+	if ask(d, *now, nil); d.seen[7] != nil {
+		t.Error("the process is remembered after its end")
 	}
 }
 

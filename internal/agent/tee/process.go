@@ -4,9 +4,13 @@ package tee
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -33,10 +37,19 @@ func (r Roots) process(tgid uint32) (process, bool) {
 	return process{started: s.Started, comm: s.Comm}, err == nil
 }
 
+// look is the result of an inspection.
+type look struct {
+	finding
+	ended bool
+}
+
 // look returns whether a process has an enclave, and its runtime. Files that cannot be read are skipped: the
 // process has ended, or privileges are missing.
-func (r Roots) look(tgid uint32) finding {
-	p := hostfs.At(r.Proc).Living(int(tgid))
+func (r Roots) look(tgid uint32) look {
+	p, err := hostfs.At(r.Proc).Living(int(tgid))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return look{ended: true}
+	}
 	c, last := CluesOf(p), []byte{}
 	_ = p.Mappings(func(m hostfs.Mapping) {
 		if !m.IsFile() || bytes.Equal(m.Path, last) { // the parts of a library are mapped one after another
@@ -51,7 +64,7 @@ func (r Roots) look(tgid uint32) finding {
 	if !enclave && r.hasSGX() {
 		enclave = p.HasOpen(maxOpen, IsEnclaveDevice)
 	}
-	return finding{enclave: enclave, runtime: c.Runtime()}
+	return look{finding: finding{enclave: enclave, runtime: c.Runtime()}}
 }
 
 // Look returns whether a process has an enclave now, and the runtime that started it. Unlike a [Detector] it remembers nothing.

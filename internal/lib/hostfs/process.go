@@ -89,20 +89,21 @@ func (p Process) Thread(tid int) Process { return Process{Root{p.Path("task", st
 func (p Process) Threads(most int) ([]int, error) { return p.numbers(most, "task") }
 
 // Living returns a process, or one of its threads if the first has ended before them. Then the directory of the process has no program,
-// mappings, memory and root directory any more, and those of its threads have. The root must be /proc.
-func (r Root) Living(pid int) Process {
+// mappings, memory and root directory any more, and those of its threads have. The root must be /proc. It returns an error if there
+// is no such process.
+func (r Root) Living(pid int) (Process, error) {
 	p := r.Process(pid)
 	stat, err := p.Thread(pid).Stat()
 	if err != nil || !stat.firstEnded() || stat.Ended() {
-		return p
+		return p, err
 	}
 	tids, _ := p.Threads(2) // the process may end meanwhile
 	for _, tid := range tids {
 		if tid != pid {
-			return p.Thread(tid)
+			return p.Thread(tid), nil
 		}
 	}
-	return p
+	return p, nil
 }
 
 // Stat reads the file stat. For a process the kernel adds up the times of all threads, which is slow with thousands of

@@ -15,8 +15,13 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
-// live lists the running threads of Gramine's processes.
+// live lists the running threads of Gramine's processes. The kernel looks for them among the threads of all processes, so it is not
+// asked when there are none.
 func (g *Counters) live() ([]liveThread, error) {
+	var first uint32
+	if err := g.Object.Map("gramine").NextKey(nil, &first); bpf.IsMissing(err) {
+		return nil, nil
+	}
 	pass, err := g.threads.Open()
 	if err != nil {
 		return nil, fmt.Errorf("starting to iterate over the threads: %w", err)

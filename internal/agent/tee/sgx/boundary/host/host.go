@@ -41,7 +41,10 @@ func New(proc, cgroups string, reads *reader.Pool) Processes {
 func (h Processes) Of(tgid uint32) hostfs.Process { return h.Proc.Process(int(tgid)) }
 
 // living returns a process, or one of its threads if the first has ended.
-func (h Processes) living(tgid uint32) hostfs.Process { return h.Proc.Living(int(tgid)) }
+func (h Processes) living(tgid uint32) hostfs.Process {
+	p, _ := h.Proc.Living(int(tgid)) // reads of one that has ended fail
+	return p
+}
 
 // Runs reports whether a process exists. It reads no file that the process can block.
 func (h Processes) Runs(tgid uint32) bool {
