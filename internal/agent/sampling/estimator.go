@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Scaling up a window alone is biased. The agent needs a CPU to open the window. On a busy machine it gets one only
@@ -36,16 +37,20 @@ type Series struct {
 // a steady rate looks steady at any time of reading. So they are one cycle late. At the beginning they are not late: they
 // grow by a forecast, which is as many events as in the last cycle, and differences are corrected afterwards. The delay
 // grows slowly to one cycle (Cycle.ahead), because a sudden delay looks like a lower rate.
+//
+// A group makes few of the system calls. So only words that were not zero are kept.
 type Estimator struct {
 	counters *Counters
+	sampling bool   // events are sampled
 	warmUp   bool   // everything is counted and reported
-	words    []word // nil while events are not sampled
+	words    []word // in ascending order; the counted and the reported number of each other word is zero
 	exposure
 	offsets []uint64 // reported minus counted numbers, since sampling ended; nil before
 }
 
 // word is a sampled counter.
 type word struct {
+	at       int32   // its place among the words of the group
 	counted  uint64  // counted number at the end of the last cycle
 	from, to uint64  // reported numbers at the beginning and at the end of this cycle
 	events   float32 // decayed number of events in windows, the numerator of the event rate
@@ -55,37 +60,53 @@ type word struct {
 
 // Begin begins to estimate. The estimates continue from the reported numbers.
 func (e *Estimator) Begin(c *Counters, counted, reported []uint64, warmUp bool) {
-	*e = Estimator{counters: c, warmUp: warmUp, words: make([]word, c.size())}
-	for s, words := range e.series() {
-		for i := range words {
-			at := s.First + i
-			words[i] = word{counted: counted[at], from: reported[at], to: reported[at]}
+	*e = Estimator{counters: c, sampling: true, warmUp: warmUp}
+	for _, s := range c.Series {
+		for at := s.First; at < s.Last; at++ {
+			if counted[at]|reported[at] != 0 {
+				e.words = append(e.words, word{at: int32(at), counted: counted[at], from: reported[at], to: reported[at]})
+			}
+		}
+	}
+}
+
+// keep adds the words that are not zero any more.
+func (e *Estimator) keep(counted []uint64) {
+	next := 0 // in e.words
+	for _, s := range e.counters.Series {
+		for i, n := range counted[s.First:s.Last] {
+			if n == 0 {
+				continue
+			}
+			at := int32(s.First + i)
+			for next < len(e.words) && e.words[next].at < at {
+				next++
+			}
+			if next == len(e.words) || e.words[next].at != at {
+				e.words = slices.Insert(e.words, next, word{at: at})
+			}
 		}
 	}
 }
 
 // Sampled reports whether events are sampled.
-func (e *Estimator) Sampled() bool { return e.words != nil }
+func (e *Estimator) Sampled() bool { return e.sampling }
 
-// series lists the series with their words.
+// series lists the series with their kept words.
 func (e *Estimator) series() iter.Seq2[Series, []word] {
 	return func(yield func(Series, []word) bool) {
 		rest := e.words
 		for _, s := range e.counters.Series {
-			n := s.Last - s.First
+			n := 0
+			for n < len(rest) && int(rest[n].at) < s.Last {
+				n++
+			}
 			if !yield(s, rest[:n]) {
 				return
 			}
 			rest = rest[n:]
 		}
 	}
-}
-
-func (c *Counters) size() (n int) {
-	for _, s := range c.Series {
-		n += s.Last - s.First
-	}
-	return n
 }
 
 func (c *Counters) random() float64 {
@@ -104,26 +125,26 @@ func (e *Estimator) Report(counted, reported []uint64, fraction float64) {
 		from = s.Last
 	}
 	copy(reported[from:], counted[from:])
-	if e.words == nil {
+	switch {
+	case !e.sampling:
 		e.reportOffsets(counted, reported)
 		return
+	case e.warmUp:
+		e.keep(counted)
 	}
-	for s, words := range e.series() {
-		out, raw := reported[s.First:s.Last], counted[s.First:s.Last]
-		for i := range words {
-			w := &words[i]
-			if e.warmUp {
-				out[i] = max(out[i], w.from+raw[i]-w.counted)
-			} else {
-				out[i] = max(out[i], w.from+uint64(float64(w.to-w.from)*fraction))
-			}
+	for i := range e.words {
+		w := &e.words[i]
+		if e.warmUp {
+			reported[w.at] = max(reported[w.at], w.from+counted[w.at]-w.counted)
+		} else {
+			reported[w.at] = max(reported[w.at], w.from+uint64(float64(w.to-w.from)*fraction))
 		}
 	}
 }
 
 // sampled lists the series whose reported numbers differ from the counted ones.
 func (e *Estimator) sampled() []Series {
-	if e.words == nil && e.offsets == nil {
+	if !e.sampling && e.offsets == nil {
 		return nil
 	}
 	return e.counters.Series
@@ -143,10 +164,11 @@ func (e *Estimator) reportOffsets(counted, reported []uint64) {
 // EndCycle estimates the events of a cycle from those counted in it, and adds the error to the variances, which are
 // indexed by kind.
 func (e *Estimator) EndCycle(c Cycle, t CPUTime, counted []uint64, of []Variance) {
+	e.keep(counted)
 	with := t.cycle
 	t = t.without(e.spent(counted))
 	for s, words := range e.series() {
-		residual, rates, events := e.endCycle(words, counted[s.First:s.Last], c, t)
+		residual, rates, events := e.endCycle(words, counted, c, t)
 		of[s.Kind].cycle.add(spread{
 			residual: residual * c.norm, modelError: rates * e.standardError() * c.norm,
 			events: float64(events), cpu: t.window, missed: t.cycle - t.window,
@@ -168,7 +190,7 @@ func (e *Estimator) spent(counted []uint64) (ns float64) {
 	for s, words := range e.series() {
 		n := uint64(0)
 		for i := range words {
-			n += counted[s.First+i] - words[i].counted
+			n += counted[words[i].at] - words[i].counted
 		}
 		ns += float64(n) * e.counters.Costs[s.Kind]
 	}
@@ -181,12 +203,12 @@ func (e *Estimator) endCycle(words []word, counted []uint64, c Cycle, t CPUTime)
 	missed := t.cycle - c.factor*t.window
 	for i := range words {
 		w := &words[i]
-		n := counted[i] - w.counted
+		n := counted[w.at] - w.counted
 		if n == 0 && w.events == 0 && w.carry == 0 { // a call that the group does not make
 			w.from = w.to
 			continue
 		}
-		w.counted = counted[i]
+		w.counted = counted[w.at]
 		if c.unseen > 0 {
 			w.finish(float64(w.last) * c.unseen)
 			continue
@@ -247,10 +269,16 @@ func (e *Estimator) Hold() {
 
 // End returns to counting each event.
 func (e *Estimator) End(counted []uint64) {
-	offsets := make([]uint64, 0, len(e.words))
-	for s, words := range e.series() {
-		for i := range words {
-			offsets = append(offsets, words[i].to-counted[s.First+i])
+	var offsets []uint64
+	next := 0 // in e.words
+	for _, s := range e.counters.Series {
+		for at := s.First; at < s.Last; at++ {
+			offset := -counted[at]
+			if next < len(e.words) && int(e.words[next].at) == at {
+				offset += e.words[next].to
+				next++
+			}
+			offsets = append(offsets, offset)
 		}
 	}
 	*e = Estimator{counters: e.counters, offsets: offsets}

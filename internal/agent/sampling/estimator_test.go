@@ -227,6 +227,50 @@ func TestAnEventRateIsForgotten(t *testing.T) {
 	}
 }
 
+// A group makes few of the system calls. The others take no memory, and a call that comes later is not missed.
+func TestOnlyWordsThatCountAreKept(t *testing.T) {
+	c := Counters{Series: []Series{{0, 0, 400}, {1, 410, 420}}, Costs: []float64{0, 0}, Random: func() float64 { return 1 }}
+	counted, reported := make([]uint64, 420), make([]uint64, 420)
+	var e Estimator
+	kept := func(want int, when string) {
+		t.Helper()
+		if len(e.words) != want {
+			t.Errorf("%d words are kept %s, want %d", len(e.words), when, want)
+		}
+	}
+	is := func(at int, want uint64, when string) {
+		t.Helper()
+		if e.Report(counted, reported, 1); reported[at] != want {
+			t.Errorf("word %d is %d %s, want %d", at, reported[at], when, want)
+		}
+	}
+	counted[300] = 7
+	e.Report(counted, reported, 1)
+	e.Begin(&c, counted, reported, true)
+	kept(1, "at first")
+	counted[5], counted[415], counted[405] = 3, 4, 5 // the last one is not sampled
+	is(5, 3, "in the warm-up")
+	is(415, 4, "in the warm-up")
+	is(405, 5, "although no events of it are sampled")
+	kept(3, "in the warm-up")
+	variance := make([]Variance, 2)
+	time := CPUTime{cycle: 10 * leastCPU, window: 10 * leastCPU}
+	e.EndCycle(Cycle{factor: 1, norm: 1, weight: 1, warmUp: true}, time, counted, variance)
+	counted[399], counted[5] = 2, 4
+	e.EndCycle(Cycle{factor: 10, norm: 1, weight: 1}, CPUTime{cycle: 10 * leastCPU, window: leastCPU}, counted, variance)
+	kept(4, "after a window with a call that is new")
+	is(399, 20, "after a window with a tenth of the time")
+	is(5, 13, "after a window with a tenth of the time")
+	is(300, 7, "as long as it is not called")
+	e.End(counted)
+	counted[5], counted[0] = 5, 1
+	is(5, 14, "after sampling")
+	is(0, 1, "after sampling")
+	is(399, 20, "after sampling")
+	e.Begin(&c, counted, reported, false)
+	kept(5, "at the next beginning")
+}
+
 // A group that ends with an estimate below zero, because its windows had more than their share of its CPU time, has made no
 // events. Its number does not wrap around.
 func TestANumberIsNeverBelowZero(t *testing.T) {
