@@ -287,3 +287,26 @@ func TestANumberIsNeverBelowZero(t *testing.T) {
 		t.Errorf("%d events are reported of a group whose estimate is below zero", reported[0])
 	}
 }
+
+// BenchmarkCycle ends a cycle of 200 groups that make 20 of 460 system calls, and reports their counts.
+func BenchmarkCycle(b *testing.B) {
+	const groups, words, used = 200, 460, 20
+	c := Counters{Series: []Series{{0, 0, words}}, Costs: []float64{100}}
+	variance := make([]Variance, 1)
+	counted, reported := make([][]uint64, groups), make([][]uint64, groups)
+	all := make([]Estimator, groups)
+	for g := range all {
+		counted[g], reported[g] = make([]uint64, words), make([]uint64, words)
+		all[g].Begin(&c, counted[g], reported[g], false)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for g := range all {
+			for w := range used {
+				counted[g][w*words/used]++
+			}
+			all[g].EndCycle(Cycle{factor: 10, norm: 1, weight: 1}, CPUTime{cycle: leastCPU, window: leastCPU / 10}, counted[g], variance)
+			all[g].Report(counted[g], reported[g], 0.5)
+		}
+	}
+}
