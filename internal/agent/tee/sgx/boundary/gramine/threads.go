@@ -19,7 +19,7 @@ import (
 // asked when there are none.
 func (g *Counters) live() ([]liveThread, error) {
 	var first uint32
-	if err := g.Object.Map("gramine").NextKey(nil, &first); bpf.IsMissing(err) {
+	if err := g.known.NextKey(nil, &first); bpf.IsMissing(err) {
 		return nil, nil
 	}
 	pass, err := g.threads.Open()
