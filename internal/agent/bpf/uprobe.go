@@ -152,5 +152,11 @@ func Each[K, V any](m *ebpf.Map, do func(K, V)) error {
 	return entries.Err()
 }
 
+// IsEmpty reports whether a map with keys of type K has no entries.
+func IsEmpty[K any](m *ebpf.Map) bool {
+	var first K
+	return IsMissing(m.NextKey(nil, &first))
+}
+
 // IsMissing reports whether an operation on a map found no entry.
 func IsMissing(err error) bool { return errors.Is(err, ebpf.ErrKeyNotExist) }

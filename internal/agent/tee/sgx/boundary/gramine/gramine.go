@@ -44,7 +44,7 @@ type Counters struct {
 
 	start, end *bpf.UserProbe
 	threads    interface{ Open() (io.ReadCloser, error) }
-	known      interface{ NextKey(key, next any) error } // processes of Gramine, on the kernel side
+	absent     func() bool // reports whether the kernel side knows no process of Gramine
 	files      map[*window.File]*layout
 	processes  map[uint32]*state
 	grown      [counters]uint64          // what was added for the block that is read
@@ -94,7 +94,7 @@ func Load(o Options) (*Counters, error) {
 	if g.threads, err = o.Object.Iterator("threads"); err != nil {
 		return nil, err
 	}
-	g.known = o.Object.Map("gramine")
+	g.absent = func() bool { return bpf.IsEmpty[uint32](o.Object.Map("gramine")) }
 	g.Ends, _ = o.Object.Attach(exitProbe()) // the status contains the reason
 	if !g.Ends.Attached() {
 		o.Log.Info("the last counts of killed threads are not read", "reason", g.Ends.Reason)

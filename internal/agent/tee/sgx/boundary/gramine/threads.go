@@ -18,8 +18,7 @@ import (
 // live lists the running threads of Gramine's processes. The kernel looks for them among the threads of all processes, so it is not
 // asked when there are none.
 func (g *Counters) live() ([]liveThread, error) {
-	var first uint32
-	if err := g.known.NextKey(nil, &first); bpf.IsMissing(err) {
+	if g.absent() {
 		return nil, nil
 	}
 	pass, err := g.threads.Open()

@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"io"
 	"testing"
-
-	"github.com/cilium/ebpf"
 )
 
 // passes counts the passes over the threads of the machine.
@@ -18,21 +16,11 @@ func (p *passes) Open() (io.ReadCloser, error) { // one thread
 	return io.NopCloser(bytes.NewReader(make([]byte, 24))), nil
 }
 
-// gramineRuns is a map of the kernel side with or without an entry.
-type gramineRuns bool
-
-func (runs gramineRuns) NextKey(any, any) error {
-	if runs {
-		return nil
-	}
-	return ebpf.ErrKeyNotExist
-}
-
 // Without a process of Gramine, the threads of other processes cost nothing.
 func TestThreadsAreListedOnlyForGramine(t *testing.T) {
-	for runs, want := range map[gramineRuns]passes{false: 0, true: 1} {
+	for runs, want := range map[bool]passes{false: 0, true: 1} {
 		var n passes
-		g := &Counters{threads: &n, known: runs}
+		g := &Counters{threads: &n, absent: func() bool { return !runs }}
 		threads, err := g.live()
 		if err != nil || n != want || len(threads) != int(want) {
 			t.Errorf("with Gramine: %v: %d passes, %d threads, %v", runs, n, len(threads), err)
