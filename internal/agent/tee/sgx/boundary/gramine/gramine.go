@@ -44,7 +44,7 @@ type Counters struct {
 
 	start, end *bpf.UserProbe
 	threads    interface{ Open() (io.ReadCloser, error) }
-	absent     func() bool // reports whether the kernel side knows no process of Gramine
+	absent     func() bool // reports whether the kernel side has no process of Gramine
 	files      map[*window.File]*layout
 	processes  map[uint32]*state
 	grown      [counters]uint64          // what was added for the block that is read
