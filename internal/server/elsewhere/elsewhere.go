@@ -7,6 +7,7 @@
 package elsewhere
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -109,7 +111,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	resp, err := p.ask(r.Context(), path, only(r.Form, allowed))
+	resp, err := p.askPortably(r.Context(), path, only(r.Form, allowed))
 	if err != nil {
 		if r.Context().Err() == nil {
 			jsonapi.Refuse(w, http.StatusBadGateway, jsonapi.Execution, p.server.Explain(err))
@@ -129,6 +131,25 @@ func only(all url.Values, names []string) url.Values {
 		}
 	}
 	return some
+}
+
+// askPortably sends a request, and again if the database does not know a function of the query.
+func (p *Proxy) askPortably(ctx context.Context, path string, params url.Values) (*http.Response, error) {
+	resp, err := p.ask(ctx, path, params)
+	if err != nil || resp.StatusCode != http.StatusUnprocessableEntity && resp.StatusCode != http.StatusBadRequest {
+		return resp, err
+	}
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint)) // the client gets the same error
+	if portable, ok := promql.WithoutNative(params.Get("query"), string(said)); ok {
+		_ = resp.Body.Close() // nothing was written
+		params.Set("query", portable)
+		return p.ask(ctx, path, params)
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(said), resp.Body), resp.Body}
+	return resp, nil
 }
 
 // ask sends a request. It contains only the parameters of the client's request.

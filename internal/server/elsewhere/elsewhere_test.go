@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -129,6 +130,30 @@ func TestOtherAnswersBecomeErrors(t *testing.T) {
 		status, text, err := do(t, "GET", front+"/api/v1/query?query=up", "")
 		if err != nil || status != c.want || !strings.Contains(text, c.says) {
 			t.Errorf("%s: %d %s %v", name, status, text, err)
+		}
+	}
+}
+
+// TestFunctionsThatADatabaseDoesNotKnow has the answer of VictoriaMetrics 1.79.5 to a query of the page.
+func TestFunctionsThatADatabaseDoesNotKnow(t *testing.T) {
+	const refusal = `{"status":"error","errorType":"422","error":"cannot execute: unknown func \"histogram_count\""}`
+	front := proxy(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch q := r.FormValue("query"); {
+		case strings.Contains(q, "histogram_"):
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, refusal)
+		default:
+			_, _ = io.WriteString(w, q+" at "+r.FormValue("time"))
+		}
+	})
+	for query, want := range map[string]string{
+		"sum(histogram_count(rate(b[1m]))) or sum(rate(b_count[1m]))": "sum((rate(b[1m]))) or sum(rate(b_count[1m])) at 7",
+		"histogram_other(b)": refusal,
+	} {
+		_, text, err := do(t, "GET", front+"/api/v1/query?time=7&query="+url.QueryEscape(query), "")
+		if err != nil || text != want {
+			t.Errorf("%s: %s, %v, want %s", query, text, err, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ package promapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -81,9 +83,23 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
+// portably runs a query, and again without functions that the server does not know.
+func portably(expr string, run func(expr string) (model.Value, v1.Warnings, error)) (model.Value, v1.Warnings, error) {
+	v, warnings, err := run(expr)
+	var said *v1.Error
+	if errors.As(err, &said) {
+		if portable, ok := promql.WithoutNative(expr, said.Msg+said.Detail); ok {
+			return run(portable)
+		}
+	}
+	return v, warnings, err
+}
+
 // Instant implements [query.Source].
 func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
-	v, warnings, err := s.api.Query(ctx, expr, at, v1.WithTimeout(s.server.Within()))
+	v, warnings, err := portably(expr, func(expr string) (model.Value, v1.Warnings, error) {
+		return s.api.Query(ctx, expr, at, v1.WithTimeout(s.server.Within()))
+	})
 	s.note(warnings)
 	if err != nil {
 		return nil, s.explain(ctx, err)
@@ -103,7 +119,9 @@ func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]quer
 
 // Range implements [query.Source].
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
-	v, warnings, err := s.api.QueryRange(ctx, expr, v1.Range{Start: start, End: end, Step: step}, v1.WithTimeout(s.server.Within()))
+	v, warnings, err := portably(expr, func(expr string) (model.Value, v1.Warnings, error) {
+		return s.api.QueryRange(ctx, expr, v1.Range{Start: start, End: end, Step: step}, v1.WithTimeout(s.server.Within()))
+	})
 	s.note(warnings)
 	if err != nil {
 		return nil, s.explain(ctx, err)

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,23 @@ func TestRange(t *testing.T) {
 	}
 	if _, err := s.Instant(t.Context(), "x", time.Now()); err == nil || !strings.Contains(err.Error(), "is a matrix, not a vector") {
 		t.Errorf("a matrix for a vector: %v", err)
+	}
+}
+
+// TestFunctionsThatAServerDoesNotKnow has the answer of VictoriaMetrics 1.79.5, which has no native histograms.
+func TestFunctionsThatAServerDoesNotKnow(t *testing.T) {
+	var asked []string
+	s := source(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		expr := r.FormValue("query")
+		if asked = append(asked, expr); strings.Contains(expr, "histogram_count") {
+			answer(422, asJSON, `{"status":"error","errorType":"422","error":"error when executing query=\"a or histogram_count(b)\" for (time=1795819141128, step=300000): unknown func \"histogram_count\""}`)(w, r)
+			return
+		}
+		answer(200, asJSON, one)(w, r)
+	}), usual)
+	got, err := s.Instant(t.Context(), `a_count or histogram_count(b)`, time.Now())
+	if want := []string{`a_count or histogram_count(b)`, `a_count or (b)`}; err != nil || len(got) != 1 || !slices.Equal(asked, want) {
+		t.Errorf("%v, %v, asked %q, want %q", got, err, asked, want)
 	}
 }
 
