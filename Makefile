@@ -227,7 +227,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
+.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
@@ -295,6 +295,12 @@ bench-same: build ## record one program 3,200 times, and write how often 200 com
 
 bench-fleet: build ## what a server of 100,000 series needs: memory, CPU, latency, disk (about 3 minutes)
 	$(GO) run ./bench/fleet -teescope $(BIN) $(FLEETFLAGS)
+
+bench-nodes: build ## what a server of 1,000 agents with 300 series and six enclaves each needs; FLEETFLAGS="-interval 60s -database PATH" for another interval, and for a VictoriaMetrics beside it
+	$(GO) run ./bench/fleet -teescope $(BIN) -nodes 1000 -interval 15s -rounds 1 $(FLEETFLAGS)
+
+bench-judging: ## CPU time of the analysis of 1,000 machines with 60 workloads each, with its progress (2 minutes of CPU time)
+	$(GO) test -run '^$$' -bench 'BenchmarkFleet$$' -benchtime 1x -timeout 0 ./test/cases
 
 soak: ## hours of scraping and compacting within SOAK (10m): memory flat, no sample lost
 	TEESCOPE_SOAK=$(SOAK) $(GOTEST) -v -run 'TestSoak$$' -timeout 0 ./internal/server/prom

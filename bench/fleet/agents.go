@@ -50,8 +50,8 @@ func newAgent(number int) *agent {
 	return a
 }
 
-// listen serves the agent on a free port and returns its address.
-func (a *agent) listen() (string, error) {
+// listen serves an agent on a free port and returns its address.
+func listen(a http.Handler) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -8,21 +8,24 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
 type options struct {
-	teescope, limit, listen, clients string
-	series, rounds, concurrent       int
-	interval, settle, hold           time.Duration
+	teescope, limit, listen, clients, database string
+	series, nodes, rounds, concurrent          int
+	interval, settle, hold                     time.Duration
 }
 
 func main() {
@@ -41,6 +44,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.StringVar(&o.teescope, "teescope", "bin/teescope", "binary to measure")
 	flags.StringVar(&o.limit, "limit", "0", "memory.limit of the server")
 	flags.IntVar(&o.series, "series", 100_000, "series of all agents together")
+	flags.IntVar(&o.nodes, "nodes", 0, "number of small agents, with six enclaves and about 300 series each; they replace those of -series")
+	flags.StringVar(&o.database, "database", "", "path of a single-node victoria-metrics, which gets all samples and is then queried and analysed too")
 	flags.IntVar(&o.rounds, "rounds", 5, "number of runs of each query")
 	flags.IntVar(&o.concurrent, "crowd", 40, "number of concurrent runs of the most expensive query")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two scrapes")
@@ -65,24 +70,43 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 
 // measure runs the server and reports.
 func measure(ctx context.Context, out io.Writer, o options, queries []string, dir string) (err error) {
-	agents := (o.series + seriesPerAgent - 1) / seriesPerAgent
-	addresses := make([]string, agents)
-	for i := range addresses {
-		if addresses[i], err = newAgent(i).listen(); err != nil {
+	handlers, err := o.agents()
+	if err != nil {
+		return err
+	}
+	agents, err := writeTargets(handlers, filepath.Join(dir, "agents.json"))
+	if err != nil {
+		return err
+	}
+	args := []string{"--data-dir", filepath.Join(dir, "data"), "--interval", o.interval.String(), "--discovery", "file=" + filepath.Join(dir, "agents.json"), "--memory.limit", o.limit}
+	var database *server
+	if o.database != "" {
+		if database, err = startDatabase(ctx, o.database, filepath.Join(dir, "database")); err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, database.stop()) }()
+		args = append(args, "--remote-write.urls", database.url+"/api/v1/write")
 	}
-	s, err := startServer(ctx, o, addresses, dir)
+	s, err := startServer(ctx, o, filepath.Join(dir, "data"), args...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	fmt.Fprintf(out, "%d agents with %d series, every %v, memory.limit %s, load of the machine %s\n",
-		agents, agents*seriesPerAgent, o.interval, o.limit, load())
+	fmt.Fprintf(out, "%d agents, every %v, memory.limit %s, load of the machine %s\n", agents, o.interval, o.limit, load())
+	if err := s.reportDiscovery(ctx, out, agents, o.interval); err != nil {
+		return err
+	}
 	if err := sleep(ctx, o.settle); err != nil {
 		return err
 	}
-	if err := s.reportIngest(ctx, out, 6*o.interval); err != nil {
+	measured := []*server{s}
+	if database != nil {
+		measured = append(measured, database)
+	}
+	if err := s.reportIngest(ctx, out, 6*o.interval, measured...); err != nil {
+		return err
+	}
+	if err := s.reportScrapes(ctx, out, 6*o.interval, o.interval); err != nil {
 		return err
 	}
 	if o.hold > 0 {
@@ -93,7 +117,42 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 	if err := s.reportQueries(ctx, out, queries, o); err != nil {
 		return err
 	}
-	return s.report(out, "after the queries")
+	if err := errors.Join(s.reportAnalysis(ctx, out), s.report(out, "after the queries")); err != nil || database == nil {
+		return err
+	}
+	return o.reportElsewhere(ctx, out, database, queries, dir)
+}
+
+// agents returns the handlers of all simulated agents.
+func (o options) agents() (all []http.Handler, err error) {
+	if o.nodes == 0 {
+		for i := range (o.series + seriesPerAgent - 1) / seriesPerAgent {
+			all = append(all, newAgent(i))
+		}
+		return all, nil
+	}
+	families, err := familiesOf()
+	for i := 0; i < o.nodes && err == nil; i++ {
+		all = append(all, newNode(families))
+	}
+	return all, err
+}
+
+// writeTargets serves each agent on a port of its own, and writes their addresses for the discovery in files.
+func writeTargets(agents []http.Handler, file string) (int, error) {
+	var groups []map[string]any
+	for i, a := range agents {
+		address, err := listen(a)
+		if err != nil {
+			return 0, err
+		}
+		groups = append(groups, map[string]any{"targets": []string{address}, "labels": map[string]string{"instance": fmt.Sprintf("node%04d:9750", i)}})
+	}
+	text, err := json.Marshal(groups)
+	if err != nil {
+		return 0, err
+	}
+	return len(agents), os.WriteFile(file, text, 0o644) //nolint:gosec // addresses of this process
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -116,9 +175,8 @@ func load() string {
 }
 
 // startServer starts the binary on a free port and waits until it answers.
-func startServer(ctx context.Context, o options, targets []string, dir string) (*server, error) {
-	cmd := exec.Command(o.teescope, "server", "--listen", o.listen, "--web.insecure", "--data-dir", dir, //nolint:gosec // the user names it
-		"--interval", o.interval.String(), "--targets", strings.Join(targets, ","), "--memory.limit", o.limit)
+func startServer(ctx context.Context, o options, dir string, args ...string) (*server, error) {
+	cmd := exec.Command(o.teescope, append([]string{"server", "--listen", o.listen, "--web.insecure"}, args...)...) //nolint:gosec // the user names it
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -65,18 +65,25 @@ func (s *server) get(ctx context.Context, path string) ([]byte, int, error) {
 	return body, answer.StatusCode, err
 }
 
-// reportIngest reports the cost of scraping alone.
-func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duration) error {
+// reportIngest reports the cost of scraping alone, for the server and for the processes that get its samples.
+func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duration, measured ...*server) error {
 	const appended = `prometheus_tsdb_head_samples_appended_total{type="float"}`
 	before, err := s.metric(ctx, appended)
 	if err != nil {
 		return err
 	}
-	cpuBefore, err := s.cpu()
+	const analysing = "teescope_analysis_cpu_seconds_total"
+	judging, err := s.metric(ctx, analysing)
 	if err != nil {
 		return err
 	}
-	disk, began := s.disk(), time.Now()
+	costs := make([]cost, len(measured))
+	for i, m := range measured {
+		if costs[i], err = m.cost(); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
 	if err := sleep(ctx, d); err != nil {
 		return err
 	}
@@ -88,16 +95,41 @@ func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duratio
 	if err != nil {
 		return err
 	}
-	cpuAfter, err := s.cpu()
+	judged, err := s.metric(ctx, analysing)
 	if err != nil {
 		return err
 	}
-	samples, cpu := after-before, (cpuAfter - cpuBefore).Seconds()
-	fmt.Fprintf(out, "scraping alone, %v: %.0f series, %.0f samples/s, %.1f %% of a core, %.2f us/sample, %.2f B/sample of disk (log and recent chunks)\n",
-		d, series, samples/time.Since(began).Seconds(), 100*cpu/time.Since(began).Seconds(),
-		1e6*cpu/samples, float64(s.disk()-disk)/samples)
-	return s.report(out, "before the queries")
+	samples, took := after-before, time.Since(began).Seconds()
+	fmt.Fprintf(out, "no queries, %v: %.0f series, %.0f samples/s, analysis %.1f %% of a core, load of the machine %s\n",
+		d, series, samples/took, 100*(judged-judging)/took, load())
+	for i, m := range measured {
+		now, err := m.cost()
+		if err != nil {
+			return err
+		}
+		cpu := (now.cpu - costs[i].cpu).Seconds()
+		fmt.Fprintf(out, "%s: %.1f %% of a core, %.2f us/sample, %.2f B/sample of disk (log and recent chunks)\n",
+			m.name(), 100*cpu/took, 1e6*cpu/samples, float64(now.disk-costs[i].disk)/samples)
+		if err := m.report(out, "before the queries"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// cost is what a server has used since its start.
+type cost struct {
+	cpu  time.Duration
+	disk int64 // bytes
+}
+
+func (s *server) cost() (cost, error) {
+	cpu, err := s.cpu()
+	return cost{cpu, s.disk()}, err
+}
+
+// name returns the name of the program.
+func (s *server) name() string { return filepath.Base(s.cmd.Path) }
 
 // report reports memory.
 func (s *server) report(out io.Writer, when string) error {
@@ -105,7 +137,7 @@ func (s *server) report(out io.Writer, when string) error {
 	if !ok {
 		return errors.New("reading the memory of the server: it has ended")
 	}
-	_, err := fmt.Fprintf(out, "%s: resident %d kB (of files %d kB), at most %d kB\n", when, memory.Resident/1024, memory.Files/1024, memory.Peak/1024)
+	_, err := fmt.Fprintf(out, "%s, %s: resident %d kB (of files %d kB), at most %d kB\n", s.name(), when, memory.Resident/1024, memory.Files/1024, memory.Peak/1024)
 	return err
 }
 

@@ -204,8 +204,8 @@ func importRules() []importRule {
 			never: []string{cli, module + "/cmd"},
 		},
 		{
-			why:    "only the program and the documents need the whole composition",
-			except: []string{"cmd/teescope", "docs/gen"},
+			why:    "only the program, the documents and simulated agents need the whole composition",
+			except: []string{"cmd/teescope", "docs/gen", "bench/fleet"},
 			never:  []string{app},
 		},
 		{
