@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/logtest"
+)
+
+// TestRestartsDuringIngest stops and starts a server again and again while it scrapes. A restart may lose the scrape that was
+// running, and nothing that was stored before it.
+func TestRestartsDuringIngest(t *testing.T) {
+	const restarts = 4
+	dir := t.TempDir()
+	var log logtest.Log
+	o := options(dir, &log)
+	o.Interval = 500 * time.Millisecond
+	counter := &exporter{} // counts its scrapes, so that each has another value
+	o.Self = counter
+	stored := map[float64]float64{} // times, by value
+	for restart := range restarts + 1 {
+		s, stop := start(t, o)
+		var values []float64
+		eventually(t, generous, "samples after a restart", func() bool {
+			var times []float64
+			_, times, values = samples(t, s, "scrapes_total[1h]")
+			if len(values) < len(stored)+3 {
+				return false
+			}
+			for value, at := range stored {
+				i := int(value) - 1
+				for i = min(i, len(values)-1); i >= 0 && values[i] > value; i-- { //nolint:revive // finds the value
+				}
+				if i < 0 || values[i] != value || times[i] != at {
+					t.Fatalf("restart %d: the sample %v at %v is lost", restart, value, at)
+				}
+			}
+			for i, value := range values {
+				if i > 0 && value <= values[i-1] {
+					t.Fatalf("restart %d: %v follows %v", restart, value, values[i-1])
+				}
+				stored[value] = times[i]
+			}
+			return true
+		})
+		_, _, up := samples(t, s, `up[1h]`)
+		failed := 0
+		for _, v := range up {
+			if v == 0 {
+				failed++ // a busy machine
+			}
+		}
+		if lost := int(values[len(values)-1]) - len(values); lost > restart+failed {
+			t.Errorf("after %d restarts %d of %.0f scrapes are missing, and %d failed", restart, lost, values[len(values)-1], failed)
+		}
+		stop()
+	}
+}
+
+// clocked is an agent whose clock is wrong: it states the starts of its counters by that clock.
+type clocked struct {
+	off time.Duration
+
+	mu sync.Mutex
+	n  int
+}
+
+func (c *clocked) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	now := time.Now().Add(c.off)
+	w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+	fmt.Fprintf(w, "# TYPE calls counter\ncalls_total{workload=\"w\"} %d\ncalls_created{workload=\"w\"} %.3f\n", 1000+c.n, float64(now.Add(-time.Minute).UnixMilli())/1000)
+	fmt.Fprintf(w, "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %.3f\n# EOF\n", float64(now.Add(-time.Minute).UnixMilli())/1000)
+}
+
+// TestAgentsWithAnotherClock scrapes agents whose clocks are a day ahead and behind, beside one with the right time. The samples of
+// all have the time of the server, and none has a time in the future or a counter that begins in it.
+func TestAgentsWithAnotherClock(t *testing.T) {
+	var log logtest.Log
+	o := options(t.TempDir(), &log)
+	o.Interval = 500 * time.Millisecond
+	names := map[string]string{}
+	for name, off := range map[string]time.Duration{"right": 0, "ahead": 24 * time.Hour, "behind": -24 * time.Hour} {
+		agent := httptest.NewServer(&clocked{off: off})
+		defer agent.Close()
+		address := strings.TrimPrefix(agent.URL, "http://")
+		names[name], o.Targets = address, append(o.Targets, address)
+	}
+	began := time.Now()
+	s, _ := start(t, o)
+	for name, address := range names {
+		var times, values []float64
+		eventually(t, generous, "samples of the agent with the clock "+name, func() bool {
+			_, times, values = samples(t, s, fmt.Sprintf("calls_total{instance=%q}[2d]", address))
+			return len(values) > 4
+		})
+		for i, at := range times {
+			if when := time.UnixMilli(int64(at * 1000)); values[i] > 0 && (when.Before(began.Add(-time.Second)) || when.After(time.Now().Add(time.Second))) {
+				t.Errorf("%s: a sample is of %v, want the time of the scrape", name, when)
+			}
+			if zero := values[i] == 0; zero && (i > 0 || name != "right") {
+				t.Errorf("%s: sample %d is a zero of %v", name, i, at)
+			}
+		}
+	}
+	if ahead := aheadOfClock(s.db); ahead > tolerance {
+		t.Errorf("the newest sample is %v ahead of the clock", ahead)
+	}
+	if strings.Contains(log.String(), "clock was set back") {
+		t.Errorf("the log says that the clock was set back:\n%s", log.String())
+	}
+}
