@@ -118,7 +118,7 @@ func Machine(binary, probes string) Options {
 // Run makes all checks.
 func Run(o Options) *Report {
 	cpu := o.cpu()
-	r := &Report{Schema: schema, Kernel: printable(o.release()), CPU: cpu.model, CanRun: true}
+	r := &Report{Schema: schema, Kernel: printable(o.release()), CPU: printable(cpu.Name), CanRun: true}
 	t := o.try()
 	r.Checks = append(r.Checks, o.tees(cpu, t)...)
 	r.Checks = append(r.Checks, o.kernel(r.Kernel, t)...)

@@ -3,7 +3,6 @@
 package check
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -26,35 +25,9 @@ func (o Options) sysctl(name string) string { return read(o.Roots.Proc, "sys", n
 
 func (o Options) release() string { return o.sysctl("kernel/osrelease") }
 
-// cpu is the content of /proc/cpuinfo about the first CPU.
-type cpu struct {
-	vendor, model string
-	flags         []string
-}
-
-func (c cpu) has(flag string) bool { return slices.Contains(c.flags, flag) }
-
-func (o Options) cpu() cpu { return parseCPU(o.proc("cpuinfo")) }
-
-// parseCPU parses lines of "key : value" up to the first empty line, which ends the first CPU.
-func parseCPU(info string) cpu {
-	var c cpu
-	for line := range strings.Lines(info) {
-		if strings.TrimSpace(line) == "" {
-			break
-		}
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch strings.TrimSpace(key) {
-		case "vendor_id":
-			c.vendor = value
-		case "model name":
-			c.model = printable(value)
-		case "flags":
-			c.flags = strings.Fields(value)
-		}
-	}
-	return c
+func (o Options) cpu() hostfs.Processor {
+	cpu, _ := hostfs.At(o.Roots.Proc).Processor() // unreadable: it has no flag
+	return cpu
 }
 
 // printable makes untrusted text fit for the table.

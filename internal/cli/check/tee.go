@@ -12,13 +12,14 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
 	"github.com/teescope/teescope/internal/agent/tee/gpu"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 const groupTEE = "tee"
 
 // tees checks hardware and drivers. None is required: teescope also watches machines without a TEE.
-func (o Options) tees(c cpu, t trials) []Check {
+func (o Options) tees(c hostfs.Processor, t trials) []Check {
 	all := []Check{o.sgx(c, t), o.tdx(c), o.sev(c)}
 	if tee.GuestOf(o.Roots) == teelabel.CCA {
 		all = append(all, Check{
@@ -63,7 +64,7 @@ func bounceBuffers(sys string) Check {
 	return check
 }
 
-func (o Options) sgx(c cpu, t trials) Check {
+func (o Options) sgx(c hostfs.Processor, t trials) Check {
 	check := Check{Group: groupTEE, Name: "sgx", Status: Missing}
 	for _, node := range []string{"sgx_enclave", "sgx/enclave", "isgx"} {
 		if !exists(o.Roots.Dev, node) {
@@ -85,14 +86,14 @@ func (o Options) sgx(c cpu, t trials) Check {
 		return check
 	}
 	switch {
-	case c.has("sgx"):
+	case c.Has("sgx"):
 		check.Detail = "the CPU has SGX, but no driver has created a device"
 		check.Advice = "boot a kernel with CONFIG_X86_SGX=y (5.11 or later), or load the isgx or intel_sgx module"
-		if !c.has("sgx_lc") {
+		if !c.Has("sgx_lc") {
 			check.Detail += "; no flexible launch control"
 			check.Advice = "the in-tree driver needs flexible launch control: enable it in the firmware, or load the legacy isgx module"
 		}
-	case c.vendor == "GenuineIntel":
+	case c.Vendor == "GenuineIntel":
 		check.Detail = "the CPU has no SGX, or it is switched off"
 		check.Advice = "enable SGX in the firmware, if the CPU has it; in a virtual machine the hypervisor must offer it to the guest"
 	default:
@@ -142,17 +143,17 @@ func (o Options) figures() string {
 	return ""
 }
 
-func (o Options) tdx(c cpu) Check {
+func (o Options) tdx(c hostfs.Processor) Check {
 	check := Check{Group: groupTEE, Name: "tdx", Status: Missing}
 	switch {
 	case exists(o.Roots.Dev, "tdx_guest"):
 		check.Status, check.Detail = OK, "this machine is a trust domain"
-	case c.has("tdx_guest"):
+	case c.Has("tdx_guest"):
 		check.Status, check.Detail = Limited, "this machine is a trust domain, but /dev/tdx_guest is missing: its workloads are not marked"
 		check.Advice = "load the module tdx_guest (CONFIG_TDX_GUEST_DRIVER, 6.2 or later)"
 	case tee.IsOn(o.Roots.Sys, "module/kvm_intel/parameters/tdx"):
 		check.Status, check.Detail = OK, "KVM can run trust domains"
-	case c.has("tdx_host_platform"):
+	case c.Has("tdx_host_platform"):
 		check.Detail = "the CPU can host trust domains, but KVM does not"
 		check.Advice = "load kvm_intel with tdx=1 on a kernel with CONFIG_KVM_INTEL_TDX (6.16 or later)"
 	default:
@@ -161,7 +162,7 @@ func (o Options) tdx(c cpu) Check {
 	return check
 }
 
-func (o Options) sev(c cpu) Check {
+func (o Options) sev(c hostfs.Processor) Check {
 	check := Check{Group: groupTEE, Name: "sev-snp", Status: Missing}
 	kvm := func(name string) bool { return tee.IsOn(o.Roots.Sys, "module/kvm_amd/parameters/"+name) }
 	switch {
@@ -175,7 +176,7 @@ func (o Options) sev(c cpu) Check {
 			check.Detail = "KVM can run SEV-ES guests, without SNP"
 		}
 		check.Advice = "SEV-SNP needs a third generation EPYC or later, SNP switched on in the firmware, and a kernel from 6.11 on"
-	case c.has("sev_snp"), c.has("sev"):
+	case c.Has("sev_snp"), c.Has("sev"):
 		check.Detail = "the CPU has SEV, but KVM does not use it"
 		check.Advice = "switch SEV-SNP on in the firmware and load kvm_amd with sev=1, sev_es=1 and sev_snp=1"
 	default:

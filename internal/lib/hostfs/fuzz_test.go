@@ -240,3 +240,19 @@ func FuzzWholeLines(f *testing.F) {
 		}
 	})
 }
+
+func FuzzProcessor(f *testing.F) {
+	f.Add([]byte("vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t: 1\nmodel name\t: x\nflags\t: fpu sev\n\nvendor_id\t: y\n"))
+	f.Add([]byte("flags : fpu"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p := parseProcessor(data)
+		if p.Family < -1 || p.Model < -1 {
+			t.Errorf("%q: %+v", data, p)
+		}
+		for _, field := range append(p.Flags, p.Vendor, p.Name, p.Microcode) {
+			if !bytes.Contains(data, []byte(field)) {
+				t.Errorf("%q does not contain %q", data, field)
+			}
+		}
+	})
+}

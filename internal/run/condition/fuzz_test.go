@@ -3,7 +3,6 @@
 package condition
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"os"
@@ -79,16 +78,11 @@ func isSetting(name string) bool {
 }
 
 func FuzzMachineFiles(f *testing.F) {
-	f.Add([]byte("model name\t: x\nflags\t: a hypervisor\nmicrocode : 1\n"))
 	f.Add([]byte("MemTotal: 18446744073709551615 kB\nMemTotal: 5 kB\n"))
 	f.Add([]byte("cpu 1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\npswpin 9223372036854775807\npswpout 1\n"))
 	f.Add([]byte("always [madvise] never\nCpus_allowed_list:\t0-3\n"))
 	f.Add([]byte("# pack-refs with: peeled\n0123456789012345678901234567890123456789 refs/heads/main\n^x\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p := parseProcessor(data)
-		if !bytes.Contains(data, []byte(p.model)) || !bytes.Contains(data, []byte(p.microcode)) {
-			t.Errorf("%+v is not in %q", p, data)
-		}
 		s := Sample{Busy: -1, Steal: -1, Total: -1}
 		parseTimes(data, &s)
 		if math.IsNaN(s.Busy) || s.Busy < -1 || s.Total < s.Busy {

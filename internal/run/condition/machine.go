@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 const (
 	// maxSmall bounds files with one value, in bytes.
 	maxSmall = 4 << 10
-	// maxCPUInfo is enough for the first processor of /proc/cpuinfo. The others have the same model.
-	maxCPUInfo = 16 << 10
 	// maxCPUs and maxNodes bound the directories that are read.
 	maxCPUs  = 1024
 	maxNodes = 256
@@ -47,11 +47,10 @@ const cpuPath = "devices/system/cpu"
 func machine(all *list, h Host) {
 	all.add(Identity, "kernel", h.kernel("kernel", "osrelease"))
 	all.add(Note, "kernel_build", h.kernel("kernel", "version"))
-	info, _ := h.Proc.Read(maxCPUInfo, "cpuinfo") // unreadable: not known
-	processor := parseProcessor(info)
-	all.add(Identity, "cpu_model", processor.model)
-	all.add(Identity, "microcode", processor.microcode)
-	all.add(Identity, "virtual", processor.virtual)
+	processor, _ := h.Proc.Processor() // unreadable: not known
+	all.add(Identity, "cpu_model", processor.Name)
+	all.add(Identity, "microcode", processor.Microcode)
+	all.add(Identity, "virtual", virtual(processor))
 	all.add(Program, "tee", confidential(h, processor))
 	all.add(Note, "hypervisor", hypervisor(h))
 	all.add(Identity, "cpus_online", h.value(cpuPath, "online"))
@@ -67,45 +66,22 @@ func machine(all *list, h Host) {
 	memory(all, h)
 }
 
-// processor is what /proc/cpuinfo says of the first processor.
-type processor struct {
-	model, microcode, virtual string
-	tdx                       bool // this machine is a trust domain
-}
-
-// parseProcessor parses /proc/cpuinfo of x86 (arch/x86/kernel/cpu/proc.c). A hypervisor sets the flag of its name.
-func parseProcessor(info []byte) processor {
-	var p processor
-	for line := range strings.Lines(string(info)) {
-		if strings.TrimSpace(line) == "" {
-			break // the next processor
-		}
-		name, value, found := strings.Cut(line, ":")
-		if !found || !strings.HasSuffix(line, "\n") { // a cut line
-			continue
-		}
-		switch strings.TrimSpace(name) {
-		case "model name":
-			p.model = strings.TrimSpace(value)
-		case "microcode":
-			p.microcode = strings.TrimSpace(value)
-		case "flags":
-			p.virtual = "no"
-			flags := strings.Fields(value)
-			if slices.Contains(flags, "hypervisor") {
-				p.virtual = "yes"
-			}
-			p.tdx = slices.Contains(flags, "tdx_guest")
-		}
+// virtual reports whether a hypervisor has set the flag of its name, or "" if the flags are not known.
+func virtual(p hostfs.Processor) string {
+	switch {
+	case p.Has("hypervisor"):
+		return "yes"
+	case p.Flags != nil:
+		return "no"
 	}
-	return p
+	return ""
 }
 
 // confidential names the TEE that the whole machine is in. A comparison of two such runs is mostly about the cost of the
 // TEE, so it explains no difference away. An SNP guest before Linux 6.12 shows no file and has no value.
-func confidential(h Host, p processor) string {
+func confidential(h Host, p hostfs.Processor) string {
 	switch {
-	case p.tdx:
+	case p.Has("tdx_guest"):
 		return "tdx"
 	case h.value(cpuPath, "sev", "vmpl") != "": // arch/x86/coco/sev/core.c
 		return "sev-snp"

@@ -37,12 +37,11 @@ func releaseOf(name []byte) (release, bool) {
 // Refuse returns the reason why returns must not be probed on a machine with this /proc, or "" if they may be. A probe of a
 // return changes the return address on the stack, so that the function returns to code of the kernel.
 func Refuse(proc hostfs.Root) string {
-	const most = 16 << 10 // enough for the first processor
-	cpu, _ := proc.Read(most, "cpuinfo")
+	cpu, _ := proc.Processor()
 	name, _ := proc.Read(256, "sys/kernel/osrelease")
 	r, known := releaseOf(name)
 	// With a shadow stack the processor compares both addresses. Linux changes the shadow stack too only from 6.11 on.
-	if bytes.Contains(cpu, []byte(" user_shstk")) && (!known || r.before(6, 11, 0)) {
+	if cpu.Has("user_shstk") && (!known || r.before(6, 11, 0)) {
 		return "this processor and kernel have shadow stacks, with which Linux before 6.11 breaks programs whose returns are probed"
 	}
 	return refuseCalls(r, known, hasReturnCall(proc))

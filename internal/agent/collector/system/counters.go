@@ -3,8 +3,6 @@
 package system
 
 import (
-	"bytes"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -50,9 +48,8 @@ func (k *kernelSide) attachCounters(o Options) []bpf.Status {
 
 // countsOtherCache reports whether the generic cache events of this processor are not those of the last-level cache.
 func countsOtherCache(proc hostfs.Root) bool {
-	const most = 16 << 10 // enough for the first processor
-	cpu, _ := proc.Read(most, "cpuinfo")
-	return bytes.Contains(cpu, []byte("AuthenticAMD")) || bytes.Contains(cpu, []byte("HygonGenuine"))
+	cpu, _ := proc.Processor()
+	return cpu.Vendor == "AuthenticAMD" || cpu.Vendor == "HygonGenuine"
 }
 
 // followCPUs attaches the performance counters to CPUs that have come on line. That needs CAP_PERFMON. If it fails, the

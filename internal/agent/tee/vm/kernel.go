@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -73,30 +72,13 @@ func hasKVM(r tee.Roots) bool {
 	return sys.Exists("module", "kvm") && slices.ContainsFunc(parts, func(name string) bool { return sys.Exists("module", name) })
 }
 
-// maxCPUInfo bounds the read of /proc/cpuinfo. The flags of the first processor are in its first kilobytes.
-const maxCPUInfo = 16 << 10
-
 // canVirtualize reports whether the machine has KVM, or could load it: the processor has VMX or SVM.
 func canVirtualize(r tee.Roots) bool {
 	if hasKVM(r) {
 		return true
 	}
-	text, err := hostfs.At(r.Proc).Read(maxCPUInfo, "cpuinfo")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(text)) {
-		if !strings.HasPrefix(line, "flags") {
-			continue
-		}
-		for flag := range strings.FieldsSeq(line) {
-			if flag == "vmx" || flag == "svm" {
-				return true
-			}
-		}
-		return false
-	}
-	return false
+	cpu, _ := hostfs.At(r.Proc).Processor() // unreadable: it has no flag
+	return cpu.Has("vmx") || cpu.Has("svm")
 }
 
 // load creates the maps and loads the programs, without attaching them.

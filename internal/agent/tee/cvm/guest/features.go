@@ -4,52 +4,9 @@ package guest
 
 import (
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
-
-// processor is the first processor of /proc/cpuinfo.
-type processor struct {
-	vendor        string
-	family, model int // -1 if unknown
-	flags         []string
-}
-
-// parseCPU reads the first processor of /proc/cpuinfo. A cut line of flags makes the processor unknown.
-func parseCPU(text []byte) processor {
-	p := processor{family: -1, model: -1}
-	for line := range strings.Lines(string(text)) {
-		name, value, ok := strings.Cut(line, ":")
-		if !ok {
-			if p.vendor != "" {
-				break // the end of the first processor
-			}
-			continue
-		}
-		value = strings.TrimSpace(value)
-		switch strings.TrimSpace(name) {
-		case "vendor_id":
-			p.vendor = value
-		case "cpu family":
-			p.family = number(value)
-		case "model":
-			p.model = number(value)
-		case "flags":
-			if strings.HasSuffix(line, "\n") {
-				p.flags = strings.Fields(value)
-			}
-		}
-	}
-	return p
-}
-
-func number(text string) int {
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return -1
-	}
-	return int(n)
-}
 
 // Features for cryptography and vectors, by their names in /proc/cpuinfo (arch/x86/include/asm/cpufeatures.h). The models are
 // those of Linux: arch/x86/kernel/cpu/amd.c and arch/x86/include/asm/intel-family.h. rdseed is not among them: Linux itself
@@ -76,17 +33,17 @@ var (
 )
 
 // missing returns the features that other processors of this model have.
-func (p processor) missing() []string {
-	if len(p.flags) == 0 {
+func missing(p hostfs.Processor) []string {
+	if len(p.Flags) == 0 {
 		return nil
 	}
 	var out []string
 	for _, g := range generation {
-		if g.vendor != p.vendor || g.family != p.family || p.model < g.low || p.model > g.high {
+		if g.vendor != p.Vendor || g.family != p.Family || p.Model < g.low || p.Model > g.high {
 			continue
 		}
 		for _, feature := range g.features {
-			if !slices.Contains(p.flags, feature) {
+			if !p.Has(feature) {
 				out = append(out, feature)
 			}
 		}

@@ -83,9 +83,7 @@ func haltsBy(guest teelabel.Kind, has func(function string) bool) string {
 const (
 	// maxInterrupts bounds /proc/interrupts, which has a column for each CPU.
 	maxInterrupts = 8 << 20
-	// maxCPUInfo is enough for the first processor of /proc/cpuinfo.
-	maxCPUInfo = 16 << 10
-	maxDriver  = 64
+	maxDriver     = 64
 )
 
 // emitState emits the state of the machine that files contain.
@@ -105,8 +103,8 @@ func (b *Backend) emitState(emit func(prometheus.Metric)) error {
 	if b.guest == teelabel.None {
 		return unlessAbsent(err) // the copies were requested, and the processor is that of any machine
 	}
-	cpu, cpuErr := proc.Read(maxCPUInfo, "cpuinfo")
-	for _, feature := range parseCPU(cpu).missing() {
+	cpu, cpuErr := proc.Processor()
+	for _, feature := range missing(cpu) {
 		emit(f.missing.Value(1, feature))
 	}
 	return errors.Join(unlessAbsent(err), unlessAbsent(cpuErr))
