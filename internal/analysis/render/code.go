@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis/codelink"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // codeLine is a function that a finding is about, or a link or a command that leads to the code.
@@ -41,10 +42,10 @@ func Functions(c *codelink.Code) (lines []string) {
 		return nil
 	}
 	for _, f := range c.Functions.Top {
-		lines = append(lines, fmt.Sprintf("%s: %s of its %s (%s to %s, n=%d)", clean(f.Name), percent(f.Share), of, percent(f.Low), percent(f.High), c.Functions.Samples))
+		lines = append(lines, fmt.Sprintf("%s: %s of its %s (%s to %s, n=%d)", clean(f.Name), text.Percent(f.Share), of, text.Percent(f.Low), text.Percent(f.High), c.Functions.Samples))
 	}
 	if c.Functions.Unnamed > 0 {
-		lines = append(lines, percent(c.Functions.Unnamed)+" without a name")
+		lines = append(lines, text.Percent(c.Functions.Unnamed)+" without a name")
 	}
 	return lines
 }

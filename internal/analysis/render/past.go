@@ -197,7 +197,7 @@ func outcome(o *history.Outcome) (lines []string) {
 	}
 	for _, e := range o.After {
 		lines = append(lines, fmt.Sprintf("ended %s after %s (at %s UTC; by chance in at most %s of findings)",
-			span(e.Seconds), clean(e.What), e.At.UTC().Format("15:04:05"), percent(e.Chance)))
+			span(e.Seconds), clean(e.What), e.At.UTC().Format("15:04:05"), text.Percent(e.Chance)))
 	}
 	if o.Gone {
 		return append(lines, "the workload has no samples since, so nothing can be compared")

@@ -45,27 +45,13 @@ func Value(v float64, unit string) string {
 	case unit == "seconds":
 		return text.Seconds(v)
 	case unit == "ratio":
-		return percent(v)
+		return text.Percent(v)
 	case unit == "" || unit == "1":
 		return scaled(v, 1000, si)
 	case strings.HasPrefix(unit, "1/"):
 		return scaled(v, 1000, si) + strings.TrimPrefix(unit, "1")
 	}
 	return scaled(v, 1000, si) + " " + clean(unit)
-}
-
-// percent formats a share. A share above zero is never written as zero.
-func percent(v float64) string {
-	p := v * 100
-	switch {
-	case p > 0 && p < 0.01:
-		return "<0.01 %"
-	case p > 99.9 && p < 100:
-		return ">99.9 %"
-	case math.Abs(p) >= 9.95:
-		return strconv.FormatFloat(p, 'f', 0, 64) + " %"
-	}
-	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
 }
 
 // times formats a factor with no more digits than an estimate has.
@@ -90,13 +76,13 @@ func gainText(g *estimate.Gain) string {
 	case g.High >= 1 && g.Low < 0.005:
 		return say("gain_up_to_times", "high", times(1+g.High))
 	case g.Low < 0.005:
-		return say("gain_up_to", "high", percent(g.High))
+		return say("gain_up_to", "high", text.Percent(g.High))
 	case g.High > mostSpread*g.Low:
-		return say("gain_at_least", "low", percent(g.Low))
+		return say("gain_at_least", "low", text.Percent(g.Low))
 	case g.High >= 1:
 		return say("gain_times", "low", times(1+g.Low), "high", times(1+g.High))
 	}
-	low, high := percent(g.Low), percent(g.High)
+	low, high := text.Percent(g.Low), text.Percent(g.High)
 	if low == high {
 		return say("gain_about", "high", high)
 	}
@@ -205,7 +191,7 @@ func thresholds(f analysis.Finding) []string {
 func preceding(events []analysis.Preceding, earlier []analysis.Earlier) []string {
 	var lines []string
 	for _, e := range events {
-		lines = append(lines, say("preceded", "ago", span(e.Seconds), "what", clean(e.What), "time", e.At.UTC().Format("15:04:05")+" UTC", "share", percent(e.Chance)))
+		lines = append(lines, say("preceded", "ago", span(e.Seconds), "what", clean(e.What), "time", e.At.UTC().Format("15:04:05")+" UTC", "share", text.Percent(e.Chance)))
 	}
 	for _, e := range earlier {
 		lines = append(lines, say("earlier", "ago", span(e.Ago), "name", clean(e.Name), "value", Value(e.Value, e.Unit)))

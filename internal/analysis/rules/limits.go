@@ -261,7 +261,7 @@ func (s spending) spins(found []string) bool {
 
 // belowLimit returns what a workload waits for if it is below its limit.
 func (s spending) belowLimit() engine.Statement {
-	runs := "it runs or waits for a CPU for at most " + percentOf(s.active) + " of the time"
+	runs := "it runs or waits for a CPU for at most " + percent(s.active) + " of the time"
 	switch {
 	case math.IsNaN(s.Load.Wait):
 		return unknown("its wait for CPUs is not measured", cpuSignal, busiestSignal)
@@ -421,12 +421,4 @@ func said(limit engine.LimitKind, because string, evidence ...engine.Signal) eng
 
 func unknown(why string, evidence ...engine.Signal) engine.Statement {
 	return said(engine.LimitUnknown, why, evidence...)
-}
-
-// percentOf is [percent] with a digit below 1 %.
-func percentOf(share float64) string {
-	if share > 0 && share < 0.01 {
-		return fmt.Sprintf("%.1f %%", 100*share)
-	}
-	return percent(share)
 }

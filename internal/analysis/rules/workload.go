@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // leastBusy is the least CPU time, in cores, that a workload must use to be judged by its rates. Below it, the cost of
@@ -100,4 +101,4 @@ func figure(x float64) string {
 }
 
 // percent formats a share for a sentence.
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+func percent(share float64) string { return text.Percent(share) }

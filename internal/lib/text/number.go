@@ -45,3 +45,17 @@ func Seconds(v float64) string {
 	}
 	return Digits(v/86_400) + " d"
 }
+
+// Percent formats a share with two significant digits. A share above zero is never written as zero, and one below one never as one.
+func Percent(share float64) string {
+	switch p := share * 100; {
+	case p > 0 && p < 0.01:
+		return "<0.01 %"
+	case p > 99.9 && p < 100:
+		return ">99.9 %"
+	case math.Abs(p) >= 9.95:
+		return strconv.FormatFloat(p, 'f', 0, 64) + " %"
+	default:
+		return strconv.FormatFloat(p, 'g', 2, 64) + " %"
+	}
+}

@@ -4,7 +4,6 @@ package system
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // The programs on frequent events measure themselves for one second in thirty. The kernel's statistics are no
@@ -128,18 +128,16 @@ func (o *overhead) reportExcess() {
 	case !o.governor.Limited():
 	case !o.exceeded && always > limit:
 		o.exceeded = true
-		o.log.Warn("the budget is exceeded: context switches and other events that are always counted take more", "budget", percent(limit),
-			"take", percent(always), "switches_per_second", int(o.governor.Demand.Switches))
+		o.log.Warn("the budget is exceeded: context switches and other events that are always counted take more", "budget", text.Percent(limit),
+			"take", text.Percent(always), "switches_per_second", int(o.governor.Demand.Switches))
 	case o.exceeded && always < limit*stillExceeded:
 		o.exceeded = false
-		o.log.Info("events that are always counted take less than the budget again", "budget", percent(limit), "take", percent(always))
+		o.log.Info("events that are always counted take less than the budget again", "budget", text.Percent(limit), "take", text.Percent(always))
 	}
 }
 
 // stillExceeded is a fraction of the budget. An exceeded budget counts as exceeded until the cost is below it.
 const stillExceeded = 0.7
-
-func percent(share float64) string { return fmt.Sprintf("%.2g%%", 100*share) }
 
 // othersCost returns the CPU time of the programs on rare events: their run times in docs/dev/probe-cost.md, and 40 ns of
 // the kernel's path. An interrupt of a performance counter takes about a microsecond, and so do the two programs on a request
@@ -224,8 +222,8 @@ func (o *overhead) enter(s *slots, to regime) error {
 	from := o.now
 	o.now = to
 	if from.level != to.level {
-		o.log.Info("the level of watching has changed", "from", from.level.String(), "to", to.level.String(), "budget", percent(o.governor.Limit()),
-			"before", percent(o.governor.Cost(from.level)), "now", percent(o.governor.Cost(to.level)))
+		o.log.Info("the level of watching has changed", "from", from.level.String(), "to", to.level.String(), "budget", text.Percent(o.governor.Limit()),
+			"before", text.Percent(o.governor.Cost(from.level)), "now", text.Percent(o.governor.Cost(to.level)))
 	}
 	var err error
 	switch samples := to.level.Samples(); {
