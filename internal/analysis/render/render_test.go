@@ -26,6 +26,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/window"
+	"github.com/teescope/teescope/internal/lib/goldentest"
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
@@ -33,19 +34,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; -update rewrites it. It is now:\n%s", file, got)
-	}
+	goldentest.Check(t, filepath.Join("testdata", name), got, *update)
 }
 
 var at = time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)

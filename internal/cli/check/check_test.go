@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/goldentest"
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
@@ -225,22 +225,7 @@ func TestGoldenReports(t *testing.T) {
 		if err := write(&got); err != nil {
 			t.Fatal(err)
 		}
-		golden := filepath.Join("testdata", name)
-		if *update {
-			if err := os.MkdirAll("testdata", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got.Bytes(), want) {
-			t.Errorf("the report differs from %s (-update writes it again):\n%s", golden, got.Bytes())
-		}
+		goldentest.Check(t, filepath.Join("testdata", name), got.String(), *update)
 		if bytes.ContainsRune(got.Bytes(), 0x1b) {
 			t.Errorf("%s can steer a terminal", name)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/goldentest"
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/compare"
 )
@@ -211,20 +212,12 @@ func TestGoldenExports(t *testing.T) {
 	for _, format := range []string{"openmetrics", "csv", "json"} {
 		golden := filepath.Join("testdata", "v1."+format)
 		text := exported(t, r, format)
-		if *update {
-			if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil || string(want) != text {
-			t.Errorf("%s: %v, the export is not the golden file:\n%s", format, err, text)
-		}
+		goldentest.Check(t, golden, text, *update)
 		got, err := importFile(golden, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again := exported(t, stored(t, got), format); again != string(want) {
+		if again := exported(t, stored(t, got), format); again != text {
 			t.Errorf("%s: the golden file becomes\n%s", format, again)
 		}
 		if format == "json" {

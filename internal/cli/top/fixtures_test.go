@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/teescope/teescope/internal/lib/goldentest"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -80,17 +82,5 @@ func plain(m model) string {
 // golden compares text with a file, which -update writes.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; got:\n%s\nwant:\n%s", file, got, want)
-	}
+	goldentest.Check(t, filepath.Join("testdata", name+".golden"), got, *update)
 }

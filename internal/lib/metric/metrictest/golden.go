@@ -7,27 +7,17 @@ package metrictest
 import (
 	"bytes"
 	"errors"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/goldentest"
 )
 
 // Golden lints an exposition and compares it with a file. When update is set, it writes the file first.
 func Golden(t *testing.T, file string, got []byte, update bool, known ...string) {
 	t.Helper()
-	if update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the exposition differs from %s (-update writes it again):\n%s", file, got)
-	}
+	goldentest.Check(t, file, string(got), update)
 	lint(t, got, known...)
 }
 
