@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 // fakeTestbed makes a source tree whose machine writes its arguments into the run file and ends with a status.
@@ -139,11 +141,9 @@ func TestDemosBootTheirMachines(t *testing.T) {
 // freePort returns a free port of this machine.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(proctest.FreeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
 }

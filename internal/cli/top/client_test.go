@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -60,13 +60,8 @@ func TestScrape(t *testing.T) {
 }
 
 func TestScrapeErrors(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := l.Addr().String()
-	l.Close()
-	_, err = scrape(t, free)
+	free := proctest.FreeAddr(t)
+	_, err := scrape(t, free)
 	var absent *remote.NotListeningError
 	if !errors.As(err, &absent) || absent.Target != free || !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("without a listener: %v", err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proctest runs programs for tests: ones that answer lines, and copies of the test that are killed while they write.
+// Package proctest runs programs for tests: ones that answer lines, and copies of the test that are killed while they write. It
+// finds addresses that they can listen on.
 //
 // It does not judge what a program says.
 package proctest
@@ -8,6 +9,7 @@ package proctest
 import (
 	"bufio"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -44,6 +46,17 @@ func Start(t *testing.T, cmd *exec.Cmd) *Program {
 func (p *Program) End() {
 	_ = p.In.Close()
 	_ = p.Wait()
+}
+
+// FreeAddr returns an address of this machine on which nothing listens.
+func FreeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // KillAfter starts the test program again with a variable of the environment, and kills it after it has written some lines. It

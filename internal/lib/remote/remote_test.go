@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 const within = 5 * time.Second
@@ -108,12 +110,7 @@ func TestAnotherHostIsNotToldThePassword(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := l.Addr().String()
-	l.Close()
+	free := proctest.FreeAddr(t)
 	s, err := New("--server", free, Access{}, within)
 	if err != nil {
 		t.Fatal(err)

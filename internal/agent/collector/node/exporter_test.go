@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"os/exec"
 	"slices"
@@ -18,6 +17,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 // notOurs lists the families of node_exporter that this collector omits: hardware of other machines, statistics of
@@ -58,12 +59,7 @@ func startExporter(t *testing.T) string {
 	if path == "" {
 		t.Skip("neither node_exporter nor prometheus-node-exporter is installed (Debian package prometheus-node-exporter)")
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	free.Close()
+	addr := proctest.FreeAddr(t)
 	// Debian's version has other, older filters than node_exporter itself.
 	cmd := exec.Command(path, "--web.listen-address="+addr, "--collector.meminfo_numa",
 		"--collector.netdev.device-exclude=^$", "--collector.diskstats.device-exclude="+disksIgnored.String(),

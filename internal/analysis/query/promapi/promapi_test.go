@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -265,12 +265,7 @@ func TestSlowServers(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	err = source(t, l.Addr().String(), usual).Check(t.Context())
+	err := source(t, proctest.FreeAddr(t), usual).Check(t.Context())
 	var absent *remote.NotListeningError
 	if !errors.As(err, &absent) {
 		t.Error(err)

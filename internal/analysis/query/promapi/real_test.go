@@ -5,7 +5,6 @@ package promapi
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 // prometheus starts the installed Prometheus, which scrapes a target.
@@ -23,12 +24,7 @@ func prometheus(t *testing.T, target string) string {
 	if err != nil {
 		t.Skip("prometheus is not installed (tools/setup.sh installs it)")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := proctest.FreeAddr(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: t, static_configs: [{targets: [%q]}]}]\n", target)
