@@ -3,6 +3,7 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -47,20 +48,18 @@ func mannWhitney(first, second []float64, inflation float64) Comparison {
 	return c
 }
 
+// sortBy sorts indexes by the values that they have. Equal values keep their order.
+func sortBy(order []int, values []float64) {
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+}
+
 // doubledRanks returns twice the rank of each value, so that the mean rank of ties is an integer.
 func doubledRanks(x []float64) []int {
 	order := make([]int, len(x))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		if x[a] < x[b] {
-			return -1
-		} else if x[a] > x[b] {
-			return 1
-		}
-		return 0
-	})
+	sortBy(order, x)
 	ranks := make([]int, len(x))
 	for from := 0; from < len(x); {
 		to := from

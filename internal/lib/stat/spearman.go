@@ -115,14 +115,7 @@ func Holm(p []float64) []float64 {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if p[a] < p[b] {
-			return -1
-		} else if p[a] > p[b] {
-			return 1
-		}
-		return 0
-	})
+	sortBy(order, p)
 	highest := 0.0
 	for rank, i := range order {
 		highest = math.Min(1, math.Max(highest, p[i]*float64(len(order)-rank)))
