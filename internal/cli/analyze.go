@@ -86,15 +86,8 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 			options.At = last
 		}
 	default:
-		server, err := remote.New("--server", a.Server, a.Access, min(perQuery, a.Timeout))
+		server, elsewhere, err := openServer(ctx, a.Server, a.Access, a.Timeout)
 		if err != nil {
-			return fail(err)
-		}
-		elsewhere, err := promapi.New(server)
-		if err != nil {
-			return fail(err)
-		}
-		if err := elsewhere.Check(ctx); err != nil {
 			return fail(err)
 		}
 		source, name, warnings, asked = elsewhere, server.Target(), elsewhere.Warnings, server
@@ -164,4 +157,17 @@ func readFile(name string) (*prom.Store, error) {
 		return nil, fmt.Errorf("reading the series in %s: %w", shown, err)
 	}
 	return store, nil
+}
+
+// openServer connects to a Prometheus that the user names, and checks that it answers.
+func openServer(ctx context.Context, address string, access remote.Access, timeout time.Duration) (*remote.Server, *promapi.Source, error) {
+	server, err := remote.New("--server", address, access, min(perQuery, timeout))
+	if err != nil {
+		return nil, nil, err
+	}
+	source, err := promapi.New(server)
+	if err != nil {
+		return nil, nil, err
+	}
+	return server, source, source.Check(ctx)
 }

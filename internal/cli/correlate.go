@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
-	"github.com/teescope/teescope/internal/analysis/query/promapi"
 	"github.com/teescope/teescope/internal/analysis/runs"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
@@ -29,15 +28,8 @@ type LiveRuns struct {
 func (l LiveRuns) Table(ctx context.Context) (table []runs.Run, warnings []string, err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, l.Timeout, fmt.Errorf("not finished within %s; --timeout allows more, and a shorter --range needs less", l.Timeout))
 	defer stop()
-	server, err := remote.New("--server", l.Server, l.Access, min(perQuery, l.Timeout))
+	server, source, err := openServer(ctx, l.Server, l.Access, l.Timeout)
 	if err != nil {
-		return nil, nil, err
-	}
-	source, err := promapi.New(server)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := source.Check(ctx); err != nil {
 		return nil, nil, err
 	}
 	asked := runs.Live(l.Workload, l.Info, l.Outcomes, time.Now(), l.Span)

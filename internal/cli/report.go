@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/teescope/teescope/internal/analysis/query"
-	"github.com/teescope/teescope/internal/analysis/query/promapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/report"
@@ -105,15 +104,8 @@ func (o *ReportOptions) open(ctx context.Context) (query.Source, string, time.Du
 		}
 		return source, o.File, max(time.Second, time.Duration(r.Meta.Interval*float64(time.Second))), nil
 	}
-	server, err := remote.New("--server", o.Server, o.Access, min(perQuery, o.Timeout))
+	server, source, err := openServer(ctx, o.Server, o.Access, o.Timeout)
 	if err != nil {
-		return fail(err)
-	}
-	source, err := promapi.New(server)
-	if err != nil {
-		return fail(err)
-	}
-	if err := source.Check(ctx); err != nil {
 		return fail(err)
 	}
 	return source, server.Target(), scrapeInterval(ctx, server), nil
