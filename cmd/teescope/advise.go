@@ -221,15 +221,15 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 	facts.Rates = advised.Rates(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Bursts = advised.Bursts(ctx, result, o.Workload, facts.FindingsOf)
 	facts.Locks = advised.Locks(ctx, result, o.Workload, facts.FindingsOf)
-	kept, muted := judged(about, o.Muted)
-	if facts.Findings = kept; muted != "" {
+	judged, muted := withoutMuted(about, o.Muted)
+	if facts.Findings = judged; muted != "" {
 		notes = append(notes, muted)
 	}
 	return append(notes, advised.Unanswered(result.Problems)...), nil
 }
 
-// judged returns the findings that advice is made of, and says how many are omitted because a silence hides them.
-func judged(all []analysis.Finding, muted bool) (kept []analysis.Finding, leftOut string) {
+// withoutMuted returns the findings that advice is made of, and says how many are omitted because a silence hides them.
+func withoutMuted(all []analysis.Finding, muted bool) (judged []analysis.Finding, leftOut string) {
 	listed, hidden := analysis.Listed(all)
 	if muted || hidden == 0 {
 		return all, ""

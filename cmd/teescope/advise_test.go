@@ -249,7 +249,7 @@ func TestAdviseLeavesOutWhatIsMuted(t *testing.T) {
 		muted      bool
 		kept, says string
 	}{{false, "a c", "2 of 4 findings are muted"}, {true, "a b c d", ""}} {
-		kept, says := judged(all, tt.muted)
+		kept, says := withoutMuted(all, tt.muted)
 		var rules []string
 		for _, f := range kept {
 			rules = append(rules, f.Rule)
