@@ -14,8 +14,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
-// maxPlaces bounds the files, sockets and unfinished calls of a trace that are distinguished.
-const maxPlaces = 1 << 16
+// maxTracked bounds the files, sockets and unfinished calls of a trace that are distinguished.
+const maxTracked = 1 << 16
 
 // Moved are calls that moved data, and the bytes that they moved.
 type Moved struct {
@@ -100,7 +100,7 @@ func ParseTraffic(data []byte) (Traffic, error) {
 		if found := movingCall().FindStringSubmatch(line); found != nil {
 			thread, target := cmp.Or(found[1], found[2]), found[4]
 			if strings.HasSuffix(line, "<unfinished ...>") {
-				if len(t.unfinished) < maxPlaces {
+				if len(t.unfinished) < maxTracked {
 					t.unfinished[thread] = target
 				}
 				continue
@@ -143,7 +143,7 @@ func (t *trace) moved(target, line string, n int) {
 	case socket != nil:
 		inode := socket[1]
 		e, known := t.sockets[inode]
-		if !known && len(t.sockets) == maxPlaces {
+		if !known && len(t.sockets) == maxTracked {
 			return
 		}
 		e.moved.add(bytes, n)
@@ -154,7 +154,7 @@ func (t *trace) moved(target, line string, n int) {
 		}
 	case strings.HasPrefix(target, "/"):
 		m, known := t.files[target]
-		if !known && len(t.files) == maxPlaces {
+		if !known && len(t.files) == maxTracked {
 			return
 		}
 		m.add(bytes, n)

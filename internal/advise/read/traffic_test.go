@@ -81,11 +81,11 @@ func TestTrafficLines(t *testing.T) {
 // The number of distinguished files is bounded, and the sums stay right.
 func TestTrafficIsBounded(t *testing.T) {
 	var b strings.Builder
-	for i := range maxPlaces + 100 {
+	for i := range maxTracked + 100 {
 		fmt.Fprintf(&b, "1 read(3</%d>, \"\", 1) = 1\n", i)
 	}
 	got, err := ParseTraffic([]byte(b.String()))
-	if all := got.Files(func(string) bool { return true }); err != nil || all.Calls != maxPlaces || got.All.Calls != maxPlaces+100 {
+	if all := got.Files(func(string) bool { return true }); err != nil || all.Calls != maxTracked || got.All.Calls != maxTracked+100 {
 		t.Errorf("%+v of %+v, %v", all, got.All, err)
 	}
 }
