@@ -95,7 +95,7 @@ func (r *Registry[T]) find(id Identity, began, now time.Time) *Workload[T] {
 	if w := r.byLabels[id.labels()]; w != nil {
 		return w
 	}
-	if !id.always() && (r.named() >= r.limit && !r.evict(now) || r.hasShare(id)) {
+	if !id.always() && (r.named() >= r.limit && !r.evict(now) || r.atQuota(id)) {
 		return nil
 	}
 	w := &Workload[T]{Identity: id, Began: began}
@@ -103,10 +103,10 @@ func (r *Registry[T]) find(id Identity, began, now time.Time) *Workload[T] {
 	return w
 }
 
-// hasShare reports whether a user has as many names as are free, or more. A user can start programs with any names,
+// atQuota reports whether a user has as many names as are free, or more. A user can start programs with any names,
 // and units by its own service manager. Containers are not limited, because those of a cluster often share a user ID. The
 // rule is that of tenant.Quota.
-func (r *Registry[T]) hasShare(id Identity) bool {
+func (r *Registry[T]) atQuota(id Identity) bool {
 	if id.Kind != Program && id.Kind != Unit || id.User == 0 {
 		return false
 	}
