@@ -121,8 +121,8 @@ func (m made) replace(args parser.Expressions) {
 	destination, replacement := text(args[1]), text(args[2])
 	refers, source := float64(strings.Count(replacement, "$")), m.of(text(args[3]))
 	replaced := label{refers * source.copies, float64(len(replacement)) + refers*source.literal}
-	if kept, ok := m[destination]; ok {
-		replaced = longer(replaced, kept)
+	if unchanged, ok := m[destination]; ok {
+		replaced = longer(replaced, unchanged)
 	}
 	m[destination] = replaced
 }
