@@ -186,7 +186,7 @@ func measureIdle(ctx context.Context, progress io.Writer, o options, dir string)
 	samples := map[string][]sample{}
 	for _, name := range o.modes {
 		fmt.Fprintf(progress, "at rest: %s\n", name)
-		s, err := restOf(ctx, o, modeNamed(name), filepath.Join(dir, name))
+		s, err := sampleIdle(ctx, o, modeNamed(name), filepath.Join(dir, name))
 		if err != nil {
 			return nil, fmt.Errorf("mode %s at rest: %w", name, err)
 		}
@@ -195,7 +195,7 @@ func measureIdle(ctx context.Context, progress io.Writer, o options, dir string)
 	return samples, nil
 }
 
-func restOf(ctx context.Context, o options, m mode, dir string) (sample, error) {
+func sampleIdle(ctx context.Context, o options, m mode, dir string) (sample, error) {
 	var s sample
 	w, err := m.start(ctx, o, target{dir: dir})
 	if err != nil {
