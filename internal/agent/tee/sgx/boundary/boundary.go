@@ -277,7 +277,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	all := emitted{at: time.Now(), err: errors.Join(asked, b.readAll(b.now()))}
 	if b.processes.Waiting() { // processes that were not inspected yet
 		b.mu.Unlock()
-		settle(b)
+		waitForReads(b)
 		b.mu.Lock()
 		if b.object == nil {
 			return nil

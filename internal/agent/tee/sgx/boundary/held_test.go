@@ -94,7 +94,7 @@ func TestAProcessThatEndsAfterItWasReadIsCounted(t *testing.T) {
 	if b.processes.Get(pid) != nil || !b.processes.Waits(pid) {
 		t.Fatal("the process was read while the lock is held")
 	}
-	settle(b)
+	waitForReads(b)
 	_ = brief.in.Close()
 	_ = brief.Wait()
 	if got := prints(t, b, ocall) - before; got != n[1] {

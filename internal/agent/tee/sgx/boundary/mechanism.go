@@ -148,12 +148,12 @@ func refresh(b *Backend) error {
 	}
 	err := b.gramine.Ask()
 	b.mu.Unlock()
-	settle(b)
+	waitForReads(b)
 	return err
 }
 
-// settle waits for the requested reads. The next tick uses the results.
-func settle(b *Backend) {
+// waitForReads waits for the requested reads. The next tick uses the results.
+func waitForReads(b *Backend) {
 	for tgid := range b.ahead.Run(b.patience) {
 		b.ahead.Arrive(tgid)
 	}

@@ -40,7 +40,7 @@ func TestAProcessThatDidNotAnswerIsCountedLater(t *testing.T) {
 			app := run(t, sdkApp(t, "sdk-late"))
 			app.do(t, "ecall 0 0 1") // it is loaded
 			b.processes.Get(uint32(app.Process.Pid))
-			settle(b)
+			waitForReads(b)
 			b.processes.BeginPass()
 			if b.processes.Get(uint32(app.Process.Pid)) == nil {
 				t.Fatal("the process is not known")
