@@ -201,9 +201,9 @@ func (k *kernelSide) prepare(s *sampler, from, to regime) {
 	}
 }
 
-// settle detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector is not
+// detachUnneeded detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector is not
 // held.
-func (k *kernelSide) settle(s *sampler, now regime) {
+func (k *kernelSide) detachUnneeded(s *sampler, now regime) {
 	if now.level == sampling.Off {
 		s.stop()
 	}

@@ -316,7 +316,7 @@ func changeRegime(c *Collector) {
 	}
 	k.prepare(s, from, to)
 	if enterRegime(c, to) {
-		k.settle(s, to)
+		k.detachUnneeded(s, to)
 	}
 }
 
