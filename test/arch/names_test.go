@@ -279,7 +279,7 @@ func TestKernelFeaturesAreUsed(t *testing.T) {
 		}
 	}
 	text, seen := sources.String(), 0
-	for _, name := range regexp.MustCompile("`(?:[a-z]+ )?([a-z_.]+)`").FindAllStringSubmatch(table, -1) {
+	for _, name := range regexp.MustCompile("`(?:[a-z]+ )?([A-Za-z_.]+)`").FindAllStringSubmatch(table, -1) {
 		seen++
 		for part := range strings.SplitSeq(name[1], ".") {
 			if !strings.Contains(text, part) {
