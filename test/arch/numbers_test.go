@@ -11,7 +11,7 @@ import (
 )
 
 // inWords are the numbers that documents write as words.
-var inWords = map[string]string{"two": "2", "three": "3", "four": "4", "six": "6"}
+var inWords = map[string]string{"two": "2", "three": "3", "four": "4", "six": "6", "eight": "8", "ten": "10"}
 
 // limits are numbers that documents name, with the lines that set them. Each expression has one group.
 var limits = []struct{ document, says, source, sets string }{
@@ -37,6 +37,29 @@ var limits = []struct{ document, says, source, sets string }{
 	{"docs/decisions/scale.md", `at most (\d+) a second\. It lists`, "internal/agent/tee/detect.go", `burst, perSecond = \d+, (\d+)`},
 	{"docs/decisions/scale.md", `at most\s+(\d+) s, and at most`, "internal/agent/tee/detect.go", `longestWait = time.Second, (\d+) \* time`},
 	{"docs/decisions/scale.md", `At most (\d+) threads are followed`, "internal/agent/collector/system/busiest.go", `maxFollowed = (\d+)`},
+	{"docs/decisions/analysis.md", `limits of samples \(([\d,]+) for each query`, "internal/analysis/engine/engine.go", `o\.MaxSamples = ([\d_]+)`},
+	{"docs/decisions/analysis.md", `and of workloads \(([\d,]+)\)`, "internal/analysis/engine/engine.go", `o\.MaxWorkloads = ([\d_]+)`},
+	{"docs/decisions/analysis.md", `at most ([\d,]+) findings and`, "internal/analysis/engine/engine.go", `o\.MaxFindings = ([\d_]+)`},
+	{"docs/decisions/containers.md", `At most (\d+) containers`, "internal/agent/collector/container/container.go", `defaultMax = (\d+)`},
+	{"docs/decisions/gpus.md", `the agent queries every (\d+) s`, "internal/agent/tee/gpu/gpu.go", `every = (\d+) \* time`},
+	{"docs/decisions/sgx-driver.md", `At most (\d+) have series`, "internal/agent/tee/sgx/driver/read.go", `maxEnclaves = (\d+)`},
+	{"docs/decisions/starts.md", `contains at most ([\d,]+)\s+created`, "internal/agent/collector/text.go", `maxStarts = ([\d_]+)`},
+	{"docs/decisions/storage.md", `(\d+) MiB at most`, "internal/server/prom/reserve.go", `maxReserve = (\d+) << 20`},
+	{"docs/decisions/storage.md", `TestBinaryIsSmall. allows (\d+) MB`, "test/e2e/lifecycle_test.go", `maxBinary = (\d+)_000_000`},
+	{"docs/decisions/tee-detection.md", `up to (\w+) running processes`, "internal/agent/collector/system/detect.go", `maxPerSlot, maxOfProgram = (\d+)`},
+	{"docs/decisions/tee-detection.md", `and (\w+) of a program`, "internal/agent/collector/system/detect.go", `maxPerSlot, maxOfProgram = \d+, (\d+)`},
+	{"docs/decisions/tee-detection.md", `between 1 and\s+(\d+) s`, "internal/agent/tee/detect.go", `longestWait = time.Second, (\d+) \* time`},
+	{"docs/decisions/tee-detection.md", `checks every (\d+) s`, "internal/agent/tee/detect.go", `checkEvery = (\d+) \* time`},
+	{"docs/decisions/threads.md", `at\s+most\s+(\d+), those`, "internal/agent/threads/threads.go", `maxThreads = (\d+)`},
+	{"docs/decisions/queries.md", `The limit of (\d+) leaves one`, "internal/server/httpapi/connections.go", `maxConnections = (\d+)`},
+	{"docs/dev/processes.md", `It waits at most (\d+) ms`, "internal/lib/hostfs/reader/reader.go", `deadline = (\d+) \* time`},
+	{"docs/dev/processes.md", `It abandons at most (\d+) threads`, "internal/lib/hostfs/reader/reader.go", `maxStuck = (\d+)`},
+	{"docs/dev/processes.md", `quarantines at most (\d+) processes of one`, "internal/lib/hostfs/reader/reader.go", `maxOfTenant = (\d+)`},
+	{"docs/runbooks/processes-not-read.md", `that (\d+) processes do not answer`, "internal/lib/hostfs/reader/reader.go", `maxStuck = (\d+)`},
+	{"docs/runbooks/processes-not-read.md", `control group has (\w+) of them`, "internal/lib/hostfs/reader/reader.go", `maxOfTenant = (\d+)`},
+	{"docs/runbooks/slow-start.md", `took (\d+) s or more`, "internal/analysis/rules/slow_start.go", `slowStartSeconds = (\d+)`},
+	{"docs/runbooks/storage-failing.md", `\((\d+) MiB at most\)`, "internal/server/prom/reserve.go", `maxReserve = (\d+) << 20`},
+	{"docs/runbooks/thread-churn.md", `constantly: (\w+) per second`, "internal/analysis/rules/thread_churn.go", `churnStarts\s+= (\d+)`},
 	{"docs/decisions/scale.md", `more than ([\d,]+) rows are read on several CPUs`, "internal/agent/collector/system/sums.go", `readersRows = (\d+)`},
 }
 
@@ -51,7 +74,7 @@ func TestNumbersInDocumentsAreThoseOfTheSources(t *testing.T) {
 		if n, word := inWords[found[1]]; word {
 			return n
 		}
-		return strings.ReplaceAll(found[1], ",", "")
+		return strings.NewReplacer(",", "", "_", "").Replace(found[1])
 	}
 	for _, of := range limits {
 		if says, is := one(of.document, of.says), one(of.source, of.sets); says != is {
