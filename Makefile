@@ -227,7 +227,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
+.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
@@ -272,6 +272,9 @@ browser-shared: build web/node_modules/.package-lock.json ## of browser: what ma
 
 browser-alone: build web/node_modules/.package-lock.json ## of browser: what measures time, or needs a processor
 	$(BROWSER_TESTS) --project alone
+
+pictures: build web/node_modules/.package-lock.json ## takes the pictures of docs/user/img that show Redis under load again (needs root)
+	PICTURES=1 $(BROWSER_TESTS) --project pictures
 
 bench: build ## what watching costs: off, an empty probe, on (about 20 minutes; needs root)
 	$(GO) build -o bin/bench ./bench

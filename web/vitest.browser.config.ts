@@ -41,6 +41,8 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: "three at a time", include: ["*.test.ts"], exclude: [...ALONE, ...MACHINE], maxWorkers: 3, sequence: { groupOrder: 0 } } },
       { extends: true, test: { name: "machine", include: MACHINE, fileParallelism: false, sequence: { groupOrder: 1 } } },
+      // Only `make pictures` runs it.
+      ...(process.env["PICTURES"] === undefined ? [] : [{ extends: true as const, test: { name: "pictures", include: ["pictures.ts"] } }]),
       { extends: true, test: { name: "alone", include: ALONE, fileParallelism: false, sequence: { groupOrder: 2 } } },
     ],
   },
