@@ -154,6 +154,9 @@ func (d *DutyCycle) observe() {
 	d.programs.CPUTimes(func(group int, ns uint64) { d.groups[group].observe(ns, d.open) })
 }
 
+// Observe adds the CPU time of a group without running threads, given in total since it was created.
+func (d *DutyCycle) Observe(group int, ns uint64) { d.groups[group].observe(ns, d.open) }
+
 // Cycle holds the factors that convert the counts of a cycle into estimates.
 type Cycle struct {
 	factor float64 // ratio of the length of the cycle to the time in the window
@@ -202,7 +205,8 @@ func (d *DutyCycle) weight() float64 {
 	return min(1, float64(d.window())/float64(max(d.seen, 1)))
 }
 
-// Interrupted returns this cycle as planned, for a group that ends before the cycle does.
+// Interrupted returns this cycle as planned, for a group that ends before the cycle does. If the group begins again, the rest of
+// the cycle is estimated by itself. Estimates are linear, so those of both parts add up to that of the whole cycle.
 func (d *DutyCycle) Interrupted() Cycle {
 	return Cycle{factor: 1 / d.Ratio(), norm: 1, weight: d.weight(), warmUp: d.warmUp, final: true}
 }

@@ -220,12 +220,14 @@ func (e *Estimator) endCycle(words []word, counted []uint64, c Cycle, t CPUTime)
 			w.last = float32(float64(n) * c.norm)
 			w.to += n // all of these are reported
 			w.advance(0, c.ahead*float64(w.last), e.counters.random)
+			w.stop(c.final)
 			continue
 		}
 		estimate := float64(n)*c.factor + rate*missed
 		w.last = float32(estimate * c.norm)
 		if c.final {
 			w.finish(estimate)
+			w.stop(true)
 		} else {
 			w.advance(estimate, c.ahead*float64(w.last), e.counters.random)
 		}
@@ -258,6 +260,13 @@ func (w *word) finish(estimate float64) {
 		w.to += uint64(due)
 	}
 	w.from, w.carry = w.to, 0
+}
+
+// stop forgets the last estimate of a group that has ended, so that a later cycle without a window repeats nothing.
+func (w *word) stop(final bool) {
+	if final {
+		w.last = 0
+	}
 }
 
 // Hold keeps the reported numbers constant until the next cycle ends.

@@ -310,3 +310,40 @@ func BenchmarkCycle(b *testing.B) {
 		}
 	}
 }
+
+// A program that ends in the middle of a cycle is reported at once, as many events as it made on average. Later cycles report
+// no more of them, and the next run of the program begins at zero.
+func TestAGroupThatEndsIsReportedAtOnce(t *testing.T) {
+	const runs, rate = 400, 100_000
+	sum, squares := 0.0, 0.0
+	for seed := range uint64(runs) {
+		ends := 20 + float64(seed%10)/10
+		first := func(at float64) float64 { return rate * min(at, ends) }
+		second := func(at float64) float64 { return rate * max(0, at-40) }
+		s := simulate(func(from, to float64) float64 { return first(to) - first(from) + second(to) - second(from) }, seed)
+		s.takes, s.counters.Costs[0] = 2000, 0 // counting does not slow it down
+		settle := func() float64 {
+			s.cycle.Observe(0, s.ran)
+			s.group.EndCycle(s.cycle.Interrupted(), s.cycle.Take(0), s.counted, s.variance)
+			return s.atEnd()
+		}
+		s.until(s.began.Add(time.Duration((ends + 0.05) * float64(time.Second))))
+		got := settle()
+		s.until(s.began.Add(40 * time.Second))
+		if later := s.atEnd(); later != got {
+			t.Fatalf("%.0f calls were reported at the end, and %.0f later", got, later)
+		}
+		ratio := got / (rate * ends)
+		sum, squares = sum+ratio, squares+ratio*ratio
+		s.until(s.began.Add(60 * time.Second))
+		if got, want := settle()-got, rate*20.0; math.Abs(got-want) > want/20 {
+			t.Errorf("%.0f calls of the next run, were %.0f", got, want)
+		}
+	}
+	mean := sum / runs
+	standardError := math.Sqrt((squares/runs - mean*mean) / runs)
+	t.Logf("wrong by %+.2f%% +- %.2f%% on average", 100*(mean-1), 196*standardError)
+	if math.Abs(mean-1) > 3*standardError+0.001 {
+		t.Errorf("wrong by %+.2f%% on average, which chance explains up to %.2f%%", 100*(mean-1), 300*standardError)
+	}
+}

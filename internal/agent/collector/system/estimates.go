@@ -67,6 +67,20 @@ func (s *slots) endSlotCycle(sl *slot, c sampling.Cycle) {
 	sl.estimator.EndCycle(c, s.sampler.Take(int(sl.Number)), sl.raw.words()[:], sl.Workload.Data.variance[:])
 }
 
+// settle reports all events of the slots whose threads have ended, once. Otherwise they would be reported up to two cycles later,
+// when another process of the same program may run.
+func (s *slots) settle() {
+	for sl := range s.All() {
+		if sl.settled || sl.gauge.Threads > 0 || sl.gauge.Exiting > 0 || sl.Number < slotFirst || !sl.estimator.Sampled() {
+			continue
+		}
+		s.sampler.Observe(int(sl.Number), s.kernel.sums.ranNS(int(sl.Number)))
+		s.endSlotCycle(sl, s.sampler.Interrupted())
+		sl.report(1)
+		sl.settled = true
+	}
+}
+
 // endLastCycle ends the cycle of a slot that is about to be freed.
 func (s *slots) endLastCycle(sl *slot) {
 	if sl.estimator.Sampled() {

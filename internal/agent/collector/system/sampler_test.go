@@ -395,6 +395,40 @@ func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 	}
 }
 
+// The calls of a program whose threads have ended are reported by the next scrape, not later, when another run of it may have
+// begun.
+func TestAnEndedProgramIsReportedAtOnce(t *testing.T) {
+	k := made(t)
+	s := newSlots(k, 8, nil)
+	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Time{}, time.Now())
+	s.Put(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}})
+	k.group(slotFirst, 1, "it")
+	s.beginSampling(false)
+	it, ratio := s.Get(slotFirst), s.sampler.Ratio()
+	look := func(threads uint64) float64 {
+		k.gauges[slotFirst].Threads = threads
+		s.read()
+		s.settle()
+		return float64(it.Calls[0])
+	}
+	for run := range 2 {
+		before := look(1)
+		k.count(0, slotFirst).Calls[0] += 1000
+		if running := look(1) - before; running > 1000 {
+			t.Errorf("run %d: %v calls are reported before the cycle ends", run, running)
+		}
+		ended := look(0) - before
+		if want := 1000 / ratio; math.Abs(ended-want) > 1 {
+			t.Errorf("run %d: %v calls are reported at the end of the program, want %v", run, ended, want)
+		}
+		time.Sleep(sampling.Period / 20) // half of a window
+		s.endCycle()
+		if later := look(0) - before; later != ended {
+			t.Errorf("run %d: %v calls were reported at its end, and %v later", run, ended, later)
+		}
+	}
+}
+
 // The sampler opens and closes the window of the kernel side, and reports no CPU time of ended groups.
 func TestTheSamplerControlsTheKernelSide(t *testing.T) {
 	k := made(t)

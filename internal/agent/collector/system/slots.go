@@ -73,6 +73,7 @@ type slot struct {
 	watched   *watched // set if the slot is for one process
 	isBase    bool     // children of a watched process get this slot
 	moved     bool     // something was counted since the last call of Moved
+	settled   bool     // no thread is left, and everything counted is reported
 }
 
 // InUse implements attribution.Member.
@@ -136,6 +137,7 @@ func (s *slots) refresh(now time.Time) error {
 func (s *slots) update(now time.Time) error {
 	s.Adopt(now)
 	s.read()
+	s.settle()
 	s.Promote(now)
 	for sl := range s.All() {
 		if sl.watched == nil {
@@ -190,6 +192,7 @@ func (s *slots) hold(sl *slot) (counted bool) {
 	counted = sl.block.read(&s.kernel.blocks[sl.Number]) || counted
 	counted = s.kernel.durations.read(sl) || counted
 	sl.moved = sl.moved || counted
+	sl.settled = sl.settled && !counted
 	return counted
 }
 
