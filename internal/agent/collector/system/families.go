@@ -243,8 +243,8 @@ func newFamilies() *families {
 		start: agentFamily("teescope_start_seconds", metric.Gauge, "seconds",
 			"Duration of a stage of the start: maps creates the eBPF maps, programs verifies and attaches the eBPF programs.", "stage"),
 		level: agentFamily("teescope_self_level", metric.Gauge, "",
-			"1 for the current level of watching. full counts every event. incomplete is full in the minute after the kernel did not run a "+
-				"program for an event (see teescope_bpf_program_missed_runs_total). untimed is without the time of system calls. sampled counts "+
+			"1 for the current level of watching. full counts every event. incomplete is full or untimed in the minute after the kernel did not "+
+				"run a program for an event (see teescope_bpf_program_missed_runs_total). untimed is without the time of system calls. sampled counts "+
 				"frequent events for a part of the time and scales them up. totals does the same without counts of watched processes. off does "+
 				"not count frequent events.", "level"),
 		budget: agentFamily("teescope_self_budget_ratio", metric.Gauge, "ratio",

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// incomplete is the level at which everything should be counted, and the kernel did not run programs for some events.
+	// incomplete is the level at which each event should be counted, and the kernel did not run programs for some.
 	incomplete = "incomplete"
 	// missedFor is how long the level is incomplete after the last missed run, so that each scrape of a Prometheus sees it.
 	missedFor = time.Minute
@@ -30,10 +30,10 @@ func (m *misses) update(total uint64, now time.Time) bool {
 	return !m.last.IsZero() && now.Sub(m.last) < missedFor
 }
 
-// levelShown returns the value of the label level. Estimates are no exact counts anyway, and levels with less have a name that
-// says what is absent.
+// levelShown returns the value of the label level. The counts of the other levels are estimates or absent anyway, and have a name
+// that says so.
 func levelShown(l sampling.Level, missed bool) string {
-	if l == sampling.Full && missed {
+	if missed && (l == sampling.Full || l == sampling.Untimed) {
 		return incomplete
 	}
 	return l.String()

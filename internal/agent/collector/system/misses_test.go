@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
-// The level is not full while runs were missed in the last minute. Estimates keep the name of their level.
+// The level is neither full nor untimed while runs were missed in the last minute. Estimates keep the name of their level.
 func TestMissedRunsChangeTheLevel(t *testing.T) {
 	start := time.Unix(1000, 0)
 	var m misses
@@ -29,8 +29,11 @@ func TestMissedRunsChangeTheLevel(t *testing.T) {
 		if got := levelShown(sampling.Full, missed); got != tt.want {
 			t.Errorf("after %v with %d missed runs the level is %s, want %s", tt.at, tt.total, got, tt.want)
 		}
-		if got := levelShown(sampling.Sampled, missed); got != "sampled" {
-			t.Errorf("the level of estimates is %s", got)
+		untimed := map[string]string{"full": "untimed", "incomplete": "incomplete"}[tt.want]
+		for level, want := range map[sampling.Level]string{sampling.Untimed: untimed, sampling.Sampled: "sampled", sampling.SampledSums: "totals", sampling.Off: "off"} {
+			if got := levelShown(level, missed); got != want {
+				t.Errorf("after %v with %d missed runs the level %s is shown as %s, want %s", tt.at, tt.total, level, got, want)
+			}
 		}
 	}
 }
