@@ -176,7 +176,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 		errs = append(errs, s.object.Resize("ignored", 1))
 	}
 	if o.Event.Counter() {
-		for _, name := range []string{"calling", "waits", "ocall_tables", "faulting"} {
+		for _, name := range []string{"calling", "waits", "ocall_tables"} {
 			errs = append(errs, s.object.Resize(name, 1))
 		}
 	} else {

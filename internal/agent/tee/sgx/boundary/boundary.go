@@ -79,6 +79,8 @@ type Options struct {
 	enclu  func(tgid uint32) (uint64, error) // in tests: finds an instruction that replaces the ENCLU of the vDSO
 	// enclaves is set in tests: programs are treated as enclaves, on a machine without the driver.
 	enclaves bool
+	// hidden is set in tests: the kernel hides the addresses of its variables.
+	hidden bool
 }
 
 // Intervals.

@@ -107,6 +107,30 @@ func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
 	}
 }
 
+// An interrupt of the timer while the kernel handles a page fault has not hit the enclave, also on kernels that hide the variable which
+// shows it. The program spends nearly all its time in faults of huge pages.
+func TestTheTimerDuringAPageFaultIsNoExit(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		o := options(modeOn, 0)
+		o.hidden = hidden
+		b, p := startInside(t, o)
+		const source, most = "interrupts", 200.0
+		p.do(t, "u 1")
+		before := scrape(t, b)
+		faults := numbers(t, p.do(t, "h %v", most))[0]
+		after := scrape(t, b)
+		got := after[left("page_fault", source)] - before[left("page_fault", source)]
+		timer := after[left("timer", source)] - before[left("timer", source)]
+		t.Logf("hidden: %v: %v page faults, %v interrupts of the timer of %v at least", hidden, faults, timer, most)
+		if got != faults {
+			t.Errorf("hidden: %v: %v page faults, want %v", hidden, got, faults)
+		}
+		if timer > most/4 {
+			t.Errorf("hidden: %v: %v of about %v interrupts of the timer arrived in the enclave, in which the program spent no time", hidden, timer, most)
+		}
+	}
+}
+
 // hitsOfAnother assigns the entry of the program to a process with another start time, as if that process had ended and the
 // program had got its ID. The program then counts nothing until the entry is its own again.
 func hitsOfAnother(t *testing.T, b *Backend, p *target) {

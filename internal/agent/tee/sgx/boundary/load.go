@@ -35,10 +35,13 @@ func (b *Backend) load() (err error) {
 			b.object = o
 		}
 	}()
+	if b.opts.hidden {
+		err = o.SetConstant("hides_irq_regs", true)
+	}
 	watching := len(b.opts.Watch) > 0
 	timing := watching || b.opts.OnDemand
 	if !timing {
-		err = functions.Shrink(o)
+		err = errors.Join(err, functions.Shrink(o))
 	}
 	if !watching {
 		err = errors.Join(err, breakpoint.Shrink(o), interrupts.Shrink(o))

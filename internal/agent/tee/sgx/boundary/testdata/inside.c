@@ -8,6 +8,8 @@
 //	e	EENTER
 //	u	a page fault in the enclave alone
 //	s	a page fault with the flags in R11, as if the thread had just returned from a system call
+//	h	page faults in the enclave, of huge pages, each of which takes the kernel long, until N interrupts of the timer. Prints how many
+//		page faults it had
 //	t	nothing, but it waits in the enclave for N milliseconds on one processor, for its timer. Prints how many interrupts
 //		of the timer that processor had meanwhile.
 #define _GNU_SOURCE
@@ -109,6 +111,31 @@ static long wait_for_timer(void)
 	return before;
 }
 
+// Returns how many page faults of huge pages it took on one processor until that had n interrupts of its timer.
+static long fault_huge(long n)
+{
+	enum { HUGE = 2 << 20 };
+	cpu_set_t all, one;
+	long faults = 0, before;
+	int cpu = sched_getcpu();
+	char *pages, *page;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	pages = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page = (char *)(((unsigned long)pages + HUGE - 1) & -(unsigned long)HUGE);
+	madvise(page, HUGE, MADV_HUGEPAGE);
+	for (before = timer(cpu); timer(cpu) - before < n;)
+		for (int i = 0; i < 20; i++, faults++) {
+			touch(page, 0);
+			madvise(page, HUGE, MADV_DONTNEED);
+		}
+	sched_setaffinity(0, sizeof(all), &all);
+	return faults;
+}
+
 int main(void)
 {
 	char kind;
@@ -118,6 +145,11 @@ int main(void)
 	printf("%lu\n", (unsigned long)instruction);
 	fflush(stdout);
 	while (scanf(" %c %ld", &kind, &n) == 2) {
+		if (kind == 'h') {
+			printf("%ld\n", fault_huge(n));
+			fflush(stdout);
+			continue;
+		}
 		char *pages = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
