@@ -21,20 +21,23 @@ import (
 	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
-// latencies is an agent with two classic histograms, which grow by ten waits of 8 to 16 us with each scrape.
+// latencyNames are the distributions of workloads, of which the database stores all except the last one as native histograms.
+var latencyNames = []string{"teescope_run_queue_latency_seconds", "teescope_block_io_latency_seconds", "teescope_syscall_duration_seconds", "sgx_load_back_seconds"}
+
+// latencies is an agent with classic histograms, which grow by ten waits of 8 to 16 us with each scrape.
 type latencies struct{ scrapes atomic.Int64 }
 
 func (l *latencies) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	n := 10 * l.scrapes.Add(1)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	for _, name := range []string{"teescope_run_queue_latency_seconds", "sgx_load_back_seconds"} {
+	for _, name := range latencyNames {
 		fmt.Fprintf(w, "# TYPE %s histogram\n", name)
 		fmt.Fprintf(w, "%s_bucket{workload=\"redis\",le=\"8.192e-06\"} 0\n%[1]s_bucket{workload=\"redis\",le=\"1.6384e-05\"} %d\n", name, n)
 		fmt.Fprintf(w, "%s_bucket{workload=\"redis\",le=\"+Inf\"} %d\n%[1]s_sum{workload=\"redis\"} %v\n%[1]s_count{workload=\"redis\"} %[2]d\n", name, n, 1e-5*float64(n))
 	}
 }
 
-// The waits of a workload are one native series with the bounds of the buckets, from the own agent as from others. The
+// The waits, requests and calls of a workload are one native series each with the bounds of the buckets, from the own agent as from others. The
 // query of the page finds them there, and in the classic series that another Prometheus stores.
 func TestWaitsAreStoredAsNativeHistograms(t *testing.T) {
 	other := httptest.NewServer(&latencies{})
@@ -57,7 +60,7 @@ func TestWaitsAreStoredAsNativeHistograms(t *testing.T) {
 	}
 	const query = "histogram_quantile(0.99, sum by (workload, instance) (rate(%[1]s[1m]))) or " +
 		"histogram_quantile(0.99, sum by (workload, instance, le) (rate(%[1]s_bucket[1m])))"
-	for _, name := range []string{"teescope_run_queue_latency_seconds", "sgx_load_back_seconds"} {
+	for _, name := range latencyNames {
 		expr := fmt.Sprintf(query, name)
 		var got []float64
 		for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
@@ -70,7 +73,7 @@ func TestWaitsAreStoredAsNativeHistograms(t *testing.T) {
 		}
 	}
 	for expr, want := range map[string]int{
-		`{__name__=~"teescope_run_queue_latency_seconds_.*"}`: 0, `count_over_time(sgx_load_back_seconds_bucket[1h])`: 6,
+		`{__name__=~"teescope_.*_seconds_(bucket|sum|count)", workload="redis"}`: 0, `count_over_time(sgx_load_back_seconds_bucket[1h])`: 6,
 	} {
 		if got := ask(expr); len(got) != want {
 			t.Errorf("%s has %d series, want %d", expr, len(got), want)
