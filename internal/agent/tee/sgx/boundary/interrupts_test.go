@@ -114,19 +114,20 @@ func TestTheTimerDuringAPageFaultIsNoExit(t *testing.T) {
 		o := options(modeOn, 0)
 		o.hidden = hidden
 		b, p := startInside(t, o)
-		const source, most = "interrupts", 200.0
+		const source = "interrupts"
 		p.do(t, "u 1")
 		before := scrape(t, b)
-		faults := numbers(t, p.do(t, "h %v", most))[0]
+		faults := numbers(t, p.do(t, "h 200"))[0]
 		after := scrape(t, b)
 		got := after[left("page_fault", source)] - before[left("page_fault", source)]
 		timer := after[left("timer", source)] - before[left("timer", source)]
-		t.Logf("hidden: %v: %v page faults, %v interrupts of the timer of %v at least", hidden, faults, timer, most)
+		t.Logf("hidden: %v: %v page faults, %v interrupts of the timer", hidden, faults, timer)
 		if got != faults {
 			t.Errorf("hidden: %v: %v page faults, want %v", hidden, got, faults)
 		}
-		if timer > most/4 {
-			t.Errorf("hidden: %v: %v of about %v interrupts of the timer arrived in the enclave, in which the program spent no time", hidden, timer, most)
+		// Of 22,000 faults of 0.45 ms, 2,461 had an interrupt of a timer with 250 Hz in them, and 34 at their ends.
+		if timer > faults/50 {
+			t.Errorf("hidden: %v: %v interrupts of the timer arrived in the enclave, in which the program spent no time", hidden, timer)
 		}
 	}
 }

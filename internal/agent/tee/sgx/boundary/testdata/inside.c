@@ -8,8 +8,7 @@
 //	e	EENTER
 //	u	a page fault in the enclave alone
 //	s	a page fault with the flags in R11, as if the thread had just returned from a system call
-//	h	page faults in the enclave, of huge pages, each of which takes the kernel long, until N interrupts of the timer. Prints how many
-//		page faults it had
+//	h	page faults in the enclave, of huge pages, each of which takes the kernel long, for N milliseconds of CPU time. Prints how many
 //	t	nothing, but it waits in the enclave for N milliseconds on one processor, for its timer. Prints how many interrupts
 //		of the timer that processor had meanwhile.
 #define _GNU_SOURCE
@@ -20,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -111,28 +111,21 @@ static long wait_for_timer(void)
 	return before;
 }
 
-// Returns how many page faults of huge pages it took on one processor until that had n interrupts of its timer.
-static long fault_huge(long n)
+// Returns how many page faults of huge pages it took in that CPU time, nearly all of which the kernel needs for them.
+static long fault_huge(long ms)
 {
 	enum { HUGE = 2 << 20 };
-	cpu_set_t all, one;
-	long faults = 0, before;
-	int cpu = sched_getcpu();
-	char *pages, *page;
+	char *pages = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page = (char *)(((unsigned long)pages + HUGE - 1) & -(unsigned long)HUGE);
+	clock_t end = clock() + ms * (CLOCKS_PER_SEC / 1000);
+	long faults = 0;
 
-	sched_getaffinity(0, sizeof(all), &all);
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
-	pages = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	page = (char *)(((unsigned long)pages + HUGE - 1) & -(unsigned long)HUGE);
 	madvise(page, HUGE, MADV_HUGEPAGE);
-	for (before = timer(cpu); timer(cpu) - before < n;)
-		for (int i = 0; i < 20; i++, faults++) {
-			touch(page, 0);
-			madvise(page, HUGE, MADV_DONTNEED);
-		}
-	sched_setaffinity(0, sizeof(all), &all);
+	for (; clock() < end; faults++) {
+		touch(page, 0);
+		madvise(page, HUGE, MADV_DONTNEED);
+	}
+	munmap(pages, 2 * HUGE);
 	return faults;
 }
 
