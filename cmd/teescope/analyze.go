@@ -70,7 +70,8 @@ func analyzeCommand() *cobra.Command {
 			"  teescope analyze --server https://admin@node1:9750 --ca-file ca.pem --password-file password\n" +
 			"  teescope analyze --format json --fail-on high\n" +
 			"  teescope analyze recorded.om\n" +
-			"  teescope analyze redis.tsrun",
+			"  teescope analyze redis.tsrun\n" +
+			"  teescope analyze --profile ocalls.pb.gz --profile waits.pb.gz",
 		Args: cobra.MaximumNArgs(1),
 		RunE: o.run,
 	}
@@ -86,6 +87,7 @@ func analyzeCommand() *cobra.Command {
 	f.BoolVar(&o.all, "all", false, "list all findings")
 	f.BoolVar(&o.Muted, "muted", false, "also list findings that a silence hides")
 	silencesFlag(cmd, &o.Silences)
+	f.StringArrayVar(&o.Profiles, "profile", nil, "name the functions that findings are about from this `file` of teescope profile record; may be repeated")
 	f.BoolVar(&o.Windows, "windows", false, "also show the quartiles, whiskers and outliers of each metric in the window")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop after this time")
 	for _, name := range []string{"window", "at", "workload", "limit", "timeout"} {

@@ -15,7 +15,7 @@ func (f *Finding) Key() (codelink.Key, bool) {
 	if f.Code == nil {
 		return codelink.Key{}, false
 	}
-	return codelink.Key{Event: f.Code.Event, Workload: f.Workload}, true
+	return codelink.Key{Event: f.Code.Event, Workload: f.Workload, Reason: f.Code.Reason}, true
 }
 
 // Linked returns the code with the functions that were found, and with links to the profiles that a server keeps. held reports

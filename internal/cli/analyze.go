@@ -38,6 +38,7 @@ type Analysis struct {
 	Timeout  time.Duration // of the whole analysis
 	Windows  bool          // whether to add box plots of the window
 	Silences string        // a file with silences; when empty, those of the server count
+	Profiles []string      // files with the functions that findings are about
 	Muted    bool          // whether to list findings that a silence hides
 }
 
@@ -111,6 +112,9 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	}
 	if run != nil {
 		warning = strings.Join(slices.DeleteFunc([]string{warning, linkRecorded(run, marked)}, func(s string) bool { return s == "" }), "; ")
+	}
+	if err := linkFiles(a.Profiles, marked); err != nil {
+		return fail(err)
 	}
 	var windows []window.Stat
 	if a.Windows {

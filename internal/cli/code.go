@@ -95,29 +95,61 @@ func name(code *codelink.Code, found *codelink.Functions) {
 
 // linkRecorded adds to findings the functions in the profiles of a run file, of its last repetition: the window is of that one.
 func linkRecorded(r *recorded, found []analysis.Finding) (warning string) {
+	finder, last := finderOf(found), 0
+	if finder == nil {
+		return "" // no profile need be read
+	}
+	for _, one := range r.Profiles {
+		last = max(last, one.Repetition)
+	}
+	for _, one := range r.Profiles {
+		if one.Repetition != last || len(one.Data) == 0 {
+			continue
+		}
+		p, err := read.Read(bytes.NewReader(one.Data), read.Options{Offsets: true}, profile.DefaultLimits())
+		if err != nil {
+			return fmt.Sprintf("the functions that findings are about are not known: the profile of repetition %d: %v", last, err)
+		}
+		finder.Add(p)
+	}
+	nameAll(finder, found)
+	return ""
+}
+
+// linkFiles adds to findings the functions in files that the user names.
+func linkFiles(files []string, found []analysis.Finding) error {
+	finder := finderOf(found)
+	for _, file := range files {
+		p, err := read.Open(file, read.Options{Offsets: true})
+		if err != nil {
+			return fmt.Errorf("--profile: %w", err)
+		}
+		if finder != nil {
+			finder.Add(p)
+		}
+	}
+	nameAll(finder, found)
+	return nil
+}
+
+// finderOf returns a finder of the functions that findings are about, or nil if they are about none.
+func finderOf(found []analysis.Finding) *codefind.Finder {
 	var asked []codelink.Key
 	for i := range found {
 		if k, about := found[i].Key(); about && !slices.Contains(asked, k) && len(asked) < maxLinked {
 			asked = append(asked, k)
 		}
 	}
-	if asked = codefind.Findable(asked); len(asked) == 0 {
-		return "" // no profile need be read
+	if len(asked) == 0 {
+		return nil
 	}
-	last := 0
-	for _, one := range r.Profiles {
-		last = max(last, one.Repetition)
-	}
-	finder := codefind.New(asked, profile.DefaultLimits())
-	for _, one := range r.Profiles {
-		if one.Repetition != last || len(one.Data) == 0 {
-			continue
-		}
-		p, err := read.Read(bytes.NewReader(one.Data), read.Options{}, profile.DefaultLimits())
-		if err != nil {
-			return fmt.Sprintf("the functions that findings are about are not known: the profile of repetition %d: %v", last, err)
-		}
-		finder.Add(p)
+	return codefind.New(asked, profile.DefaultLimits())
+}
+
+// nameAll adds what a finder has found.
+func nameAll(finder *codefind.Finder, found []analysis.Finding) {
+	if finder == nil {
+		return
 	}
 	functions := finder.Functions()
 	for i := range found {
@@ -125,5 +157,4 @@ func linkRecorded(r *recorded, found []analysis.Finding) (warning string) {
 			name(found[i].Code, functions[k])
 		}
 	}
-	return ""
 }

@@ -102,3 +102,31 @@ func TestFunctionsOfAServer(t *testing.T) {
 		t.Errorf("%v", asked)
 	}
 }
+
+// TestFunctionsInFiles has profiles of real programs, which a file of internal/analysis/codefind describes.
+func TestFunctionsInFiles(t *testing.T) {
+	const dir = "../analysis/codefind/testdata/"
+	found := []analysis.Finding{about(codelink.ECALLs, "codeapp"), about(codelink.Waits, "codelocks"), about(codelink.AEXs, "codeapp")}
+	found[1].Code.Reason = codelink.ForLock
+	if err := linkFiles([]string{dir + "ecalls.pb.gz", dir + "off-cpu.pb.gz"}, found); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{
+		{"app_ecall_odd: 52 % of its ECALLs (", "n=248), 100 % from codeapp+0x1903"},
+		{"worker: 97 % of its time waiting for locks (", "), 100 % from codelocks+0x11a8"},
+		nil,
+	} {
+		lines := strings.Join(found[i].Code.Lines, "\n")
+		for _, part := range want {
+			if !strings.Contains(lines, part) {
+				t.Errorf("%q, want %q", lines, part)
+			}
+		}
+		if want == nil && lines != "" {
+			t.Errorf("%q", lines)
+		}
+	}
+	if err := linkFiles([]string{dir + "README.md"}, nil); err == nil || !strings.Contains(err.Error(), "--profile: ") {
+		t.Errorf("no profile: %v", err)
+	}
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codefind finds in profiles the functions that findings are about.
+// Package codefind finds in profiles the functions that findings are about, and the places that they are called from.
 //
 // It refuses to take samples, and to say which finding is about which code: see codelink.
 package codefind
@@ -23,57 +23,131 @@ const (
 	maxName = 160
 )
 
+// part is what one event shows of a key.
+type part struct {
+	codelink.Key
+	event codelink.Event // of the profile
+}
+
 // Finder adds up the samples of profiles.
 type Finder struct {
 	asked    []codelink.Key
 	each     profile.Limits
-	builders map[codelink.Key]*profile.Builder
-	large    map[codelink.Key]bool
+	builders map[part]*builder
+	large    map[part]bool
 }
 
-// Findable returns the keys whose functions a Finder can find: those of CPU time and of system calls.
-func Findable(asked []codelink.Key) []codelink.Key {
-	return slices.DeleteFunc(slices.Clone(asked), func(k codelink.Key) bool { return k.Event != codelink.CPU && k.Event != codelink.Calls })
+// builder has a stack for each function and the place that it was called from.
+type builder struct {
+	*profile.Builder
+	values []profile.ValueType
+	main   int // index of the value that shares are of
 }
 
-// New returns a finder of the functions in which workloads spend their CPU time, or that make the system calls in which they do. It finds
-// nothing for other events. The bytes of the limits are for all keys together.
+// sum returns what was added.
+func (b *builder) sum() *profile.Profile {
+	p := b.Profile()
+	p.Main = b.main
+	return p
+}
+
+// New returns a finder of functions. The bytes of the limits are for all keys together.
 func New(asked []codelink.Key, limits profile.Limits) *Finder {
-	asked = Findable(asked)
 	limits.Bytes /= max(1, len(asked))
-	return &Finder{asked, limits, make(map[codelink.Key]*profile.Builder), make(map[codelink.Key]bool)}
+	return &Finder{asked, limits, make(map[part]*builder), make(map[part]bool)}
 }
 
-// Add adds the samples of CPU time of a profile.
+// EventOf returns the event that the samples of a profile were taken of. What is not known is CPU time.
+func EventOf(p *profile.Profile) codelink.Event {
+	for _, v := range p.Values {
+		switch v.Type {
+		case "calls":
+			return codelink.Calls
+		case string(codelink.OCALLs), string(codelink.ECALLs), string(codelink.AEXs), string(codelink.Waits):
+			return codelink.Event(v.Type)
+		}
+	}
+	return codelink.CPU
+}
+
+// Add adds the samples of a profile.
 func (f *Finder) Add(p *profile.Profile) {
+	event := EventOf(p)
 	for _, k := range f.asked {
-		if f.large[k] {
+		to := part{k, event}
+		if event != k.Event && (k.Event != codelink.Calls || event != codelink.CPU) || f.large[to] {
 			continue
 		}
-		if f.builders[k] == nil {
-			f.builders[k] = profile.NewBuilder("pprof", p.Values, f.each)
+		b := f.builders[to]
+		if b == nil {
+			b = &builder{profile.NewBuilder("pprof", p.Values, f.each), p.Values, p.Main}
+			f.builders[to] = b
 		}
-		// Samples of another event are omitted.
-		err := f.builders[k].Merge(p, func(one *profile.Sample) bool {
-			return k.Workload == "" || p.Label(one, profile.Workload) == k.Workload
-		})
-		if errors.Is(err, profile.ErrLimit) { // the rest would not have the shares of all
-			f.large[k] = true
-			delete(f.builders, k)
+		if !slices.Equal(b.values, p.Values) {
+			continue // the samples are of another counter
+		}
+		if err := b.add(p, to); errors.Is(err, profile.ErrLimit) { // the rest would not have the shares of all
+			f.large[to] = true
+			delete(f.builders, to)
 		}
 	}
 }
 
-// Functions returns what was found. It has nothing for a workload with fewer than 20 samples or too many different functions.
+// add adds the samples of a key.
+func (b *builder) add(p *profile.Profile, of part) error {
+	for i := range p.Samples {
+		s := &p.Samples[i]
+		if of.Workload != "" && p.Label(s, profile.Workload) != of.Workload || !waits(of.Reason, p.Label(s, profile.Reason)) {
+			continue
+		}
+		function, from, counts := split(stackOf(p, s), of)
+		if !counts {
+			continue
+		}
+		function.File, function.Line, function.Offset = "", 0, 0
+		stack := make([]uint32, 0, 2)
+		for _, frame := range []profile.Frame{function, from} {
+			at, err := b.Frame(frame)
+			if err != nil {
+				return err
+			}
+			stack = append(stack, at)
+		}
+		if err := b.Add(stack, nil, s.Values...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waits reports whether a wait has a reason.
+func waits(asked codelink.Reason, is string) bool {
+	switch asked {
+	case codelink.ForLock:
+		return is == profile.WaitLock
+	case codelink.ForEPC:
+		return is == profile.WaitEPC
+	case codelink.ForCPU:
+		return is == profile.WaitCPU
+	}
+	return is != profile.WaitCPU
+}
+
+// Functions returns what was found. It has nothing for a key with fewer than 20 samples or too many different functions. For system calls,
+// samples of calls are preferred to samples of CPU time.
 func (f *Finder) Functions() map[codelink.Key]*codelink.Functions {
 	code := make(map[codelink.Key]*codelink.Functions)
-	for k, b := range f.builders {
-		p := b.Profile()
-		if k.Event == codelink.Calls {
-			p = p.Callers()
+	for of, b := range f.builders {
+		if code[of.Key] != nil && of.event != of.Event {
+			continue
 		}
+		p := b.sum()
 		if found := top(p.By("function", maxFunctions, profile.Whole{})); found != nil {
-			code[k] = found
+			if of.event != codelink.CPU {
+				found.Event = of.event
+			}
+			place(found, p)
+			code[of.Key] = found
 		}
 	}
 	return code
@@ -90,8 +164,10 @@ func top(t *profile.Table) *codelink.Functions {
 		case r.Kind == profile.Unresolved:
 			f.Unnamed = r.Share
 		case r.Kind == profile.Named && r.Self > 0:
-			f.Top = append(f.Top, codelink.Function{Name: text.Short(text.Label(r.Name), maxName), Share: r.Share, Low: r.Interval.Low, High: r.Interval.High})
+			f.Top = append(f.Top, codelink.Function{Name: short(r.Name), Share: r.Share, Low: r.Interval.Low, High: r.Interval.High})
 		}
 	}
 	return f
 }
+
+func short(name string) string { return text.Short(text.Label(name), maxName) }

@@ -23,9 +23,20 @@ const (
 	Waits  Event = "off-cpu"
 )
 
+// Reason is what the waits that a finding is about are for. The empty one means all waits.
+type Reason string
+
+// The reasons.
+const (
+	ForLock Reason = "lock"
+	ForEPC  Reason = "epc"
+	ForCPU  Reason = "cpu"
+)
+
 // Code leads to the code that a finding is about.
 type Code struct {
-	Event Event `json:"event"`
+	Event  Event  `json:"event"`
+	Reason Reason `json:"reason,omitempty"` // of off-cpu
 	// Command records the stacks of the event, on the workload's machine, and draws them.
 	Command string `json:"command"`
 	// Profile is the flame graph of the workload's CPU time in the window: a path of the server, or its address. It is absent
@@ -33,8 +44,8 @@ type Code struct {
 	Profile string `json:"profile,omitempty"`
 	// Change is the difference from the window before that in which the finding was first seen, in the same way.
 	Change string `json:"change,omitempty"`
-	// Functions are those of the workload's samples in the window. It is absent if the server keeps fewer than 20 of them, and
-	// for other events than CPU time and system calls.
+	// Functions are those of the workload's samples in the window. It is absent if there are fewer than 20 of them. A server keeps
+	// samples of CPU time only.
 	Functions *Functions `json:"functions,omitempty"`
 	Lines     []string   `json:"lines,omitempty"` // the functions in words
 }
@@ -43,14 +54,22 @@ type Code struct {
 type Key struct {
 	Event    Event
 	Workload string
+	Reason   Reason
 }
 
-// Functions are the functions with the most samples. For CPU time, a sample counts for the function that was running. For system
-// calls, only samples in the kernel count, for the function that called it.
+// Functions are the functions with the most samples. A sample counts
+//   - for the function that was running, of CPU time,
+//   - for the function outside that was called, of OCALLs,
+//   - for the function of the program that calls, of system calls and ECALLs,
+//   - for the function of the program that waits, or had entered the enclave, of waits and asynchronous exits.
+//
+// Functions of the C library and of the runtime of the enclave, which only pass a call on, do not count as functions of the program.
+// If there are only samples of CPU time, those in the kernel stand for system calls.
 type Functions struct {
-	Samples int        `json:"samples"` // of all functions
-	Unnamed float64    `json:"unnamed"` // share of the samples whose function has no name, such as those in an enclave
-	Top     []Function `json:"top"`     // at most 5, the largest share first
+	Event   Event      `json:"event,omitempty"` // that the samples were taken of, other than CPU time
+	Samples int        `json:"samples"`         // of all functions
+	Unnamed float64    `json:"unnamed"`         // share of the samples whose function has no name, such as those in an enclave
+	Top     []Function `json:"top"`             // at most 5, the largest share first
 }
 
 // Function is a function with its share of the samples. Low and High are the ends of its 95 % interval.
@@ -59,6 +78,16 @@ type Function struct {
 	Share float64 `json:"share"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
+	// From is the place that most of the samples came from: of the call within the function, or of the call of the function for
+	// CPU time and OCALLs. It is absent if the profile has neither lines nor addresses.
+	From *Place `json:"from,omitempty"`
+}
+
+// Place is a place in the code of a program.
+type Place struct {
+	Function string  `json:"function,omitempty"` // absent if it is the same function, or has no name
+	Site     string  `json:"site"`               // FILE:LINE, or FILE+OFFSET of the compiled program or library
+	Share    float64 `json:"share"`              // of the samples of the function
 }
 
 // recordFor is how long the command takes samples.

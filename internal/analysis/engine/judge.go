@@ -159,6 +159,9 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(), Thresholds: replaced(rule, w),
 		Code: codelink.New(cmp.Or(v.Code, rule.Code), w.Name),
 	}
+	if f.Code != nil && f.Code.Event == codelink.Waits {
+		f.Code.Reason = rule.Waits
+	}
 	if f.Severity == "" {
 		f.Severity = analysis.SeverityWhile(w.was, v.Gain, v.Saving, w.Load.Cores)
 	}

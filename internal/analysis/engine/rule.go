@@ -34,6 +34,8 @@ type Rule struct {
 	Threads analysis.ThreadFigure
 	// Code is the event whose stacks show the code that is the cause. It is empty if no code is the cause.
 	Code codelink.Event
+	// Waits selects waits of Code.
+	Waits codelink.Reason
 	// Thresholds may be replaced for some workloads: see [Override].
 	Thresholds []Threshold
 }

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis/codelink"
@@ -32,17 +33,48 @@ func codeLines(c *codelink.Code) (lines []codeLine) {
 	return append(lines, codeLine{"Record it on its machine:", c.Command})
 }
 
-// sampledOf says what the samples are taken of.
-var sampledOf = map[codelink.Event]string{codelink.CPU: "CPU time", codelink.Calls: "time in the kernel"}
+// sampledOf names what the samples are taken of.
+var sampledOf = map[codelink.Event]string{
+	codelink.CPU: "CPU time", codelink.Calls: "system calls", codelink.OCALLs: "OCALLs", codelink.ECALLs: "ECALLs",
+	codelink.AEXs: "asynchronous exits", codelink.Waits: "waiting time",
+}
+
+// waitsFor names the waiting time of a reason.
+var waitsFor = map[codelink.Reason]string{
+	codelink.ForLock: "time waiting for locks", codelink.ForEPC: "time waiting for pages of the EPC", codelink.ForCPU: "time waiting for a CPU",
+}
+
+// ofWhat names the whole that the shares of functions are of.
+func ofWhat(c *codelink.Code) string {
+	switch {
+	case c.Functions == nil:
+		return ""
+	case c.Event == codelink.Calls && c.Functions.Event == "":
+		return "time in the kernel"
+	}
+	return cmp.Or(waitsFor[c.Reason], sampledOf[cmp.Or(c.Functions.Event, codelink.CPU)])
+}
+
+// from describes the place that most of the samples of a function came from.
+func from(p *codelink.Place) string {
+	if p == nil {
+		return ""
+	}
+	at := clean(p.Site)
+	if p.Function != "" {
+		at = clean(p.Function) + " (" + at + ")"
+	}
+	return ", " + text.Percent(p.Share) + " from " + at
+}
 
 // Functions describes the functions with the most samples.
 func Functions(c *codelink.Code) (lines []string) {
-	of := sampledOf[c.Event]
-	if c.Functions == nil || of == "" {
+	of := ofWhat(c)
+	if of == "" {
 		return nil
 	}
 	for _, f := range c.Functions.Top {
-		lines = append(lines, fmt.Sprintf("%s: %s of its %s (%s to %s, n=%d)", clean(f.Name), text.Percent(f.Share), of, text.Percent(f.Low), text.Percent(f.High), c.Functions.Samples))
+		lines = append(lines, fmt.Sprintf("%s: %s of its %s (%s to %s, n=%d)", clean(f.Name), text.Percent(f.Share), of, text.Percent(f.Low), text.Percent(f.High), c.Functions.Samples)+from(f.From))
 	}
 	if c.Functions.Unnamed > 0 {
 		lines = append(lines, text.Percent(c.Functions.Unnamed)+" without a name")

@@ -51,6 +51,7 @@ func loadBackStalls() engine.Rule {
 	return engine.Rule{
 		Name: LoadBackStalls, Title: "threads wait long for single enclave pages",
 		Code:        codelink.Waits,
+		Waits:       codelink.ForEPC,
 		CompetesFor: analysis.SharedEPC,
 		Thresholds:  []engine.Threshold{stallTime, stallCost},
 		Signals: []engine.Signal{

@@ -63,6 +63,7 @@ func lockContention() engine.Rule {
 	return engine.Rule{
 		Name: LockContention, Title: "threads wait for each other's locks",
 		Code:       codelink.Waits,
+		Waits:      codelink.ForLock,
 		Threads:    analysis.ThreadSleeps,
 		Thresholds: []engine.Threshold{lockCalls, lockShare},
 		Signals: []engine.Signal{

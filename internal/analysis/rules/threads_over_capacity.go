@@ -44,6 +44,7 @@ func threadsOverCapacity() engine.Rule {
 	return engine.Rule{
 		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine can run",
 		Code:        codelink.Waits,
+		Waits:       codelink.ForCPU,
 		Threads:     analysis.ThreadQueue,
 		CompetesFor: analysis.SharedCPU,
 		Thresholds:  []engine.Threshold{tcsShare},

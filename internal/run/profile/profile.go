@@ -24,6 +24,8 @@ type Frame struct {
 	File     string // source file; empty if unknown
 	Line     int64  // source line; 0 if unknown
 	Kernel   bool   // whether the frame is one of the kernel
+	// Offset is the position of the code in the file of the library, or 0 if it is unknown or was not requested.
+	Offset uint64
 }
 
 // Name is the function, or Unknown and the library.
@@ -81,6 +83,13 @@ const (
 	// Time is the numeric label of a pprof file with the beginning of the bucket of time that a sample was taken in, in nanoseconds
 	// since 1970.
 	Time = "time"
+)
+
+// Reasons of waits that findings are about.
+const (
+	WaitLock = "lock or condition (futex)"
+	WaitEPC  = "EPC page of an enclave"
+	WaitCPU  = "CPU (another thread ran)"
 )
 
 // Names of libraries that are not files. Their frames do not stand for functions.

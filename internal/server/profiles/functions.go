@@ -26,12 +26,11 @@ func (a *answered) has(asked []codelink.Key, entries []entry) bool {
 		(slices.Equal(asked, a.asked) || !slices.ContainsFunc(asked, func(k codelink.Key) bool { return a.code[k] == nil }))
 }
 
-// Functions returns, for each key, the functions with the most samples of CPU time in an interval. For system calls,
-// these are the functions that called the kernel. A key is absent if its workload has fewer than leastSamples samples
-// or too many different functions, and for other events. The result is nil while another query runs. Only the last hour
-// of the interval is read. The answer is cached until a new profile arrives.
+// Functions returns, for each key, the functions with the most samples in an interval. A key is absent if its workload
+// has fewer than leastSamples samples or too many different functions. The result is nil while another query runs. Only
+// the last hour of the interval is read. The answer is cached until a new profile arrives.
 func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
-	if asked = codefind.Findable(asked); len(asked) == 0 {
+	if asked = findable(asked); len(asked) == 0 {
 		return map[codelink.Key]*codelink.Functions{}
 	}
 	select {
@@ -52,13 +51,18 @@ func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end 
 	return s.answer.code
 }
 
+// findable returns the keys that samples of CPU time have functions of.
+func findable(asked []codelink.Key) []codelink.Key {
+	return slices.DeleteFunc(slices.Clone(asked), func(k codelink.Key) bool { return k.Event != codelink.CPU && k.Event != codelink.Calls })
+}
+
 func (s *Store) functions(ctx context.Context, asked []codelink.Key, entries []entry) (map[codelink.Key]*codelink.Functions, error) {
 	found := codefind.New(asked, limits())
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{})
+		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{Offsets: true})
 		if err != nil {
 			continue // it was removed meanwhile, or the disk has lost it
 		}

@@ -98,9 +98,9 @@ func (s *sample) waiting(names []symbol.Name) []uint32 {
 // reasons are beginnings of functions of the kernel, and what a thread that waits in one of them waits for. The first match
 // decides, so functions that others call come last.
 var reasons = []struct{ reason, functions string }{
-	{"EPC page of an enclave", "sgx_"},
+	{profile.WaitEPC, "sgx_"},
 	{"end of a process", "do_wait kernel_wait"},
-	{"lock or condition (futex)", "futex_ do_futex __futex"},
+	{profile.WaitLock, "futex_ do_futex __futex"},
 	{"events (poll)", "do_epoll_wait ep_poll do_sys_poll do_poll do_select do_pselect io_cqring_wait"},
 	{"sleep", "do_nanosleep hrtimer_nanosleep common_nsleep"},
 	{"signal", "do_sigtimedwait sigsuspend do_signal_stop ptrace_stop"},
@@ -116,7 +116,7 @@ var reasons = []struct{ reason, functions string }{
 // reason returns the reason why a thread was off CPU.
 func (s *sample) reason(names []symbol.Name) string {
 	if s.preempted {
-		return "CPU (another thread ran)"
+		return profile.WaitCPU
 	}
 	if s.forDisk {
 		return "disk"

@@ -52,7 +52,7 @@ func readPprof(data []byte, o Options, limits profile.Limits) (*profile.Profile,
 	if o.Names != nil {
 		name(parsed, o.Names)
 	}
-	return convert(parsed, o.Times, limits)
+	return convert(parsed, o, limits)
 }
 
 // name finds the functions of locations without one, in files that the profile has the build IDs of. Its offset in a file is what
@@ -141,7 +141,7 @@ func nested(data []byte, perMessage, perByte int64) int64 {
 	return bytes
 }
 
-func convert(from *pprof.Profile, times bool, limits profile.Limits) (*profile.Profile, error) {
+func convert(from *pprof.Profile, o Options, limits profile.Limits) (*profile.Profile, error) {
 	var values []profile.ValueType
 	for _, t := range from.SampleType {
 		values = append(values, profile.ValueType{Type: t.Type, Unit: t.Unit})
@@ -149,7 +149,7 @@ func convert(from *pprof.Profile, times bool, limits profile.Limits) (*profile.P
 	b := profile.NewBuilder("pprof", values, limits)
 	frames := map[*pprof.Location][]uint32{}
 	for _, l := range from.Location {
-		list, err := location(b, l)
+		list, err := location(b, l, o.Offsets)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func convert(from *pprof.Profile, times bool, limits profile.Limits) (*profile.P
 			}
 		}
 		at := int64(0)
-		if t := s.NumLabel[profile.Time]; times && len(t) == 1 {
+		if t := s.NumLabel[profile.Time]; o.Times && len(t) == 1 {
 			at = max(t[0], 0)
 		}
 		if err := b.AddAt(at, stack, labels(s), s.Value...); err != nil {
@@ -190,7 +190,7 @@ func convert(from *pprof.Profile, times bool, limits profile.Limits) (*profile.P
 }
 
 // location returns the frames of a location, the innermost first: inlined functions have lines of their own.
-func location(b *profile.Builder, l *pprof.Location) ([]uint32, error) {
+func location(b *profile.Builder, l *pprof.Location, offsets bool) ([]uint32, error) {
 	var f profile.Frame
 	if l.Mapping != nil {
 		f.Library = l.Mapping.File
@@ -198,6 +198,9 @@ func location(b *profile.Builder, l *pprof.Location) ([]uint32, error) {
 			f.Library = ""
 		}
 		f.Kernel = profile.KernelLibrary(f.Library)
+		if m := l.Mapping; offsets && !f.Kernel && l.Address > m.Start {
+			f.Offset = l.Address - m.Start + m.Offset
+		}
 	}
 	var list []uint32
 	for _, line := range l.Line {

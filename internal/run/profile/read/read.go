@@ -43,6 +43,7 @@ type Options struct {
 	Event    string        // event of a recording with several events; empty if there is only one
 	Names    *names.Finder // of functions that a file has no names for; nil leaves them unresolved
 	Times    bool          // keeps apart samples of different times, of the formats that have them
+	Offsets  bool          // sets the offsets of frames, of files in pprof's format
 	Progress func(int64)   // is told how many bytes of a perf.data were read; may be nil
 }
 
