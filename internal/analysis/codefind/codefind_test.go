@@ -31,7 +31,9 @@ func recorded(t *testing.T, asked ...codelink.Key) map[codelink.Key]*codelink.Fu
 // TestFunctionsOfRecordedCalls: testdata/README.md has the sources of what is expected.
 func TestFunctionsOfRecordedCalls(t *testing.T) {
 	const even, odd = "codeapp+0x18e9", "codeapp+0x1903"
-	key := func(e codelink.Event, workload string) codelink.Key { return codelink.Key{Event: e, Workload: workload} }
+	key := func(e codelink.Event, workload string) codelink.Key {
+		return codelink.Key{Event: e, Workload: workload}
+	}
 	locks := codelink.Key{Event: codelink.Waits, Workload: "codelocks", Reason: codelink.ForLock}
 	ocalls, ecalls, calls := key(codelink.OCALLs, "codeapp"), key(codelink.ECALLs, "codeapp"), key(codelink.Calls, "codelocks")
 	found := recorded(t, ocalls, ecalls, calls, locks, key(codelink.AEXs, "codeapp"), key(codelink.CPU, "codeapp"), key(codelink.OCALLs, "codelocks"),

@@ -88,7 +88,7 @@ func (q *inquiry) askLimits(s scene, rule Rule) {
 var passing = []LimitKind{LimitQuota, LimitMemory, LimitDisk, LimitEPC, LimitBoundary, LimitLocks, LimitNetwork}
 
 // limitsNow states such a limit as what it is in the newest part of the window, if that is known and differs: what has ended does not
-// limit a workload any more.
+// limit a workload any more. A quota that has ended limits no workload, also if what does is unknown.
 func (q *inquiry) limitsNow(s scene, rule Rule, limits []statedLimit, found []draft) {
 	window, ok := q.part(newestParts[len(newestParts)-1])
 	if !ok || !slices.ContainsFunc(limits, func(l statedLimit) bool { return slices.Contains(passing, l.Limit.Limit) }) {
@@ -105,7 +105,8 @@ func (q *inquiry) limitsNow(s scene, rule Rule, limits []statedLimit, found []dr
 		}
 		t := query.Target{Workload: l.Workload, Instance: l.Instance}
 		one := Limit{Workload: l.Workload, Instance: l.Instance, Window: window.Seconds(), Evidence: []analysis.Evidence{}}
-		if one = recent.limitOf(now, rule, t, one, found); one.Limit != l.Limit.Limit && one.Limit != LimitUnknown {
+		lifted := l.Limit.Limit == LimitQuota && now.load(t).Throttled < ThrottledPeriods
+		if one = recent.limitOf(now, rule, t, one, found); one.Limit != l.Limit.Limit && (lifted || one.Limit != LimitUnknown) {
 			one.Name = one.Limit.Name()
 			limits[i].Limit = one
 		}

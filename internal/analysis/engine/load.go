@@ -16,11 +16,14 @@ const (
 	BusiestQuery   = `max by (workload, instance) (avg_over_time(teescope_busiest_thread_cpu_ratio[$window]))`
 	WaitQuery      = `sum by (workload, instance) (rate(teescope_run_queue_wait_seconds_total[$window]))`
 	ThrottledQuery = `max by (workload, instance) ((rate(container_cpu_cfs_throttled_periods_total[$window]) / ` +
-		`(rate(container_cpu_cfs_periods_total[$window]) > 0)) * on (instance, id) group_left (workload) teescope_container_info)`
-	CoresQuery = `count by (instance) (node_cpu_seconds_total{mode="idle"})`
-	ExitsQuery = `sum by (workload, instance) (rate(teescope_enclave_transitions_total{kind="eexit"}[$window]))`
-	AsyncQuery = `sum by (workload, instance) (rate(teescope_enclave_transitions_total{kind="aex"}[$window]))`
-	IdleQuery  = `sum by (instance) (rate(node_cpu_seconds_total{mode="idle"}[$window]))`
+		`(rate(container_cpu_cfs_periods_total[$window]) > 0)` + Unthrottled + `) * on (instance, id) group_left (workload) teescope_container_info)`
+	// Unthrottled ends queries about throttling. The counters are absent without a quota, so a container without them is not throttled.
+	// Otherwise a quota that is removed within the window would count until the window has passed.
+	Unthrottled = ` or 0 * rate(container_cpu_usage_seconds_total[$window])`
+	CoresQuery  = `count by (instance) (node_cpu_seconds_total{mode="idle"})`
+	ExitsQuery  = `sum by (workload, instance) (rate(teescope_enclave_transitions_total{kind="eexit"}[$window]))`
+	AsyncQuery  = `sum by (workload, instance) (rate(teescope_enclave_transitions_total{kind="aex"}[$window]))`
+	IdleQuery   = `sum by (instance) (rate(node_cpu_seconds_total{mode="idle"}[$window]))`
 )
 
 const (

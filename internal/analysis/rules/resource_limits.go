@@ -50,7 +50,7 @@ var (
 		Query: engine.ThrottledQuery,
 	}
 	stoppedSignal = engine.Signal{
-		Name: "stopped", Query: ofContainer("sum", "rate(container_cpu_cfs_throttled_seconds_total[$window])"), Unit: "cores",
+		Name: "stopped", Query: ofContainer("sum", "rate(container_cpu_cfs_throttled_seconds_total[$window])"+engine.Unthrottled), Unit: "cores",
 		Help: "CPU time that the container lost to throttling",
 	}
 	usedSignal = engine.Signal{
