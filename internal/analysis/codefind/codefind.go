@@ -57,8 +57,8 @@ func New(asked []codelink.Key, limits profile.Limits) *Finder {
 	return &Finder{asked, limits, make(map[part]*builder), make(map[part]bool)}
 }
 
-// EventOf returns the event that the samples of a profile were taken of. What is not known is CPU time.
-func EventOf(p *profile.Profile) codelink.Event {
+// eventOf returns the event that the samples of a profile were taken of. What is not known is CPU time.
+func eventOf(p *profile.Profile) codelink.Event {
 	for _, v := range p.Values {
 		switch v.Type {
 		case "calls":
@@ -72,7 +72,7 @@ func EventOf(p *profile.Profile) codelink.Event {
 
 // Add adds the samples of a profile.
 func (f *Finder) Add(p *profile.Profile) {
-	event := EventOf(p)
+	event := eventOf(p)
 	for _, k := range f.asked {
 		to := part{k, event}
 		if event != k.Event && (k.Event != codelink.Calls || event != codelink.CPU) || f.large[to] {
