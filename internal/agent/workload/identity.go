@@ -57,7 +57,7 @@ var (
 // systemd's slices "-" in the UID is "_". The UID of a static pod is a hash without either.
 var (
 	containerScope = regexp.MustCompile(`^(?:docker|cri-containerd|crio|libpod|containerd|nerdctl)-([0-9a-f]{12,64})\.scope$`)
-	containerDir   = regexp.MustCompile(`^(?:libpod-)?([0-9a-f]{64})$`)
+	containerDir   = regexp.MustCompile(`^(?:libpod-|kata_)?([0-9a-f]{64})$`)
 	lxcPayload     = regexp.MustCompile(`^lxc\.payload\.(.+)$`)
 	machineScope   = regexp.MustCompile(`^machine-(.+)\.scope$`)
 	podDir         = regexp.MustCompile(`^(?:kubepods-(?:(?:burstable|besteffort)-)?)?pod([0-9a-f]{8}[-_][0-9a-f_-]{27}|[0-9a-f]{32})(?:\.slice)?$`)

@@ -40,6 +40,7 @@ func TestIdentify(t *testing.T) {
 			"app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid},
 		},
 		{"pod, cgroupfs driver", id64 + " pod" + uid + " besteffort kubepods", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
+		{"sandbox of Kata Containers in its pod", "kata_" + id64 + " pod" + uid + " besteffort kubepods", "qemu-system-x86_64", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
 		{"pod by CRI-O", "crio-" + id64 + ".scope kubepods-pod" + uidIn + ".slice kubepods.slice", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
 		{"static pod", "cri-containerd-" + id64 + ".scope kubepods-burstable-pod" + id32 + ".slice kubepods-burstable.slice kubepods.slice", "etcd", Identity{Name: id12, Kind: Container, Container: id12, Pod: id32}},
 		{"container in a container of a pod", "docker-" + "f" + id64[1:] + ".scope crio-" + id64 + ".scope kubepods-pod" + uidIn + ".slice kubepods.slice", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},

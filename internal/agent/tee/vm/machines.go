@@ -112,8 +112,8 @@ func (m *machines) name(v *machine, now time.Time) {
 		names, args, comm = cgroup.Names(""), nil, ""
 	}
 	v.identity, v.workload = identify(names, args), workload.Identify(names, comm)
-	if m.pods != nil {
-		m.pods(&v.workload)
+	if m.pods != nil && !m.pods(&v.workload) {
+		return // the names of its pod are known later
 	}
 	label := v.name
 	if label == "" {
