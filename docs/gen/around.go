@@ -70,7 +70,7 @@ func around() []*metric.Desc {
 }
 
 // shipped lists the families of a file of probes that the page shows.
-func shipped(top, file string) ([]*metric.Desc, error) {
+func shipped(top, file, proven string) ([]*metric.Desc, error) {
 	probes, err := probefile.Read(filepath.Join(top, file))
 	if err != nil {
 		return nil, err
@@ -79,6 +79,7 @@ func shipped(top, file string) ([]*metric.Desc, error) {
 	for i := range probes {
 		d := *userprobe.Family(&probes[i])
 		d.Help += fmt.Sprintf(" Only with --probes.file %s.", file)
+		d.Proven = proven
 		all = append(all, metric.New(d))
 	}
 	return all, nil
@@ -86,6 +87,6 @@ func shipped(top, file string) ([]*metric.Desc, error) {
 
 // families lists all families of the reference. top is the directory of the repository.
 func families(top string) ([]*metric.Desc, error) {
-	probes, err := shipped(top, "deploy/probes/libcuda.yaml")
+	probes, err := shipped(top, "deploy/probes/libcuda.yaml", "run on a stand-in for libcuda, not on a GPU")
 	return append(append(app.Descriptions(), around()...), probes...), err
 }

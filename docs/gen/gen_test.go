@@ -54,6 +54,27 @@ func TestGuestsCountForThemselves(t *testing.T) {
 	}
 }
 
+// Hardware for these backends was not at hand, so each family says what was run in its place.
+func TestFamiliesOfTEEsSayHowFarTheyAreProven(t *testing.T) {
+	unseen := regexp.MustCompile(`^teescope_((workload_)?(bounce|guest)_|memory_(accept|conver)|idle_|ipis_|vm_|gpu_|vsock_|nitro_|user_cuda_)`)
+	level := regexp.MustCompile(`run (in an emulated machine|on emulated hardware|on a stand-in)|decoded from (injected events|files|(the kernel's |the )?sources)`)
+	n := 0
+	for _, d := range described(t) {
+		if !unseen.MatchString(d.Name) {
+			if d.Proven != "" {
+				t.Errorf("%s says how far it is proven, and is not among the families that must", d.Name)
+			}
+			continue
+		}
+		if n++; !level.MatchString(d.Proven) || !strings.Contains(d.Proven, "not ") && !strings.Contains(d.Proven, "Not ") && !strings.Contains(d.Proven, "plain virtual machines") {
+			t.Errorf("%s does not say how far it is proven: %q", d.Name, d.Proven)
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d families are known", n)
+	}
+}
+
 // The committed reference must match the descriptions.
 func TestMetricsDocumentIsUpToDate(t *testing.T) {
 	committed, err := os.ReadFile("../user/metrics.md")

@@ -42,6 +42,9 @@ that the kernel of a confidential virtual machine counts it. This kernel is insi
 change the number. The host can cause some of what is counted, such as interrupts, and it can slow the machine. "Host
 kernel" is always the kernel under the agent. If the agent runs in a confidential virtual machine, it is that of the guest. "Agent"
 means that anyone who controls the teescope process can forge it.
+
+**How far it is proven.** Families of confidential virtual machines, GPUs and Nitro Enclaves have not run on such hardware yet. Each one says
+how it was tested: run on an emulated machine, decoded from injected events, or decoded from sources.
 `
 
 // metrics writes the reference of all families, sorted by name.
@@ -59,6 +62,9 @@ func metrics(all []*metric.Desc) []byte {
 		fmt.Fprintf(&out, "- type: %s; unit: %s; who can forge it: %s\n", kind(d), or(d.Unit, "none"), d.Source)
 		if d.Origin != "" {
 			fmt.Fprintf(&out, "- read from: %s\n", d.Origin)
+		}
+		if d.Proven != "" {
+			fmt.Fprintf(&out, "- how far it is proven: %s\n", d.Proven)
 		}
 	}
 	return out.Bytes()

@@ -72,6 +72,8 @@ type Desc struct {
 	Source Source
 	// Origin is where the number is read: kernel tracepoint, struct field, or file.
 	Origin string
+	// Proven states for a family of a TEE's backend how it was tested where the TEE itself was not at hand.
+	Proven string
 
 	prom *prometheus.Desc
 }

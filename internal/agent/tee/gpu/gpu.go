@@ -48,12 +48,13 @@ type Backend struct {
 // waits for all threads, including one that the driver does not answer. If begin is nil, they were dropped before.
 func New(r tee.Roots, begin <-chan struct{}, log *slog.Logger) *Backend {
 	const (
-		decoded = " Decoded from the headers of NVIDIA's open kernel modules and run on a stand-in, not yet on a GPU. The answer is for all GPUs together. It is absent without NVIDIA's driver, and if the driver does not support confidential computing."
+		decoded = "decoded from the headers of NVIDIA's open kernel modules and run on a stand-in for the driver, not on a GPU"
+		answer  = " The answer is for all GPUs together. It is absent without NVIDIA's driver, and if the driver does not support confidential computing."
 		origin  = "ioctl of /dev/nvidiactl: "
 	)
 	gauge := func(name, unit, help, command string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Gauge, Unit: unit, Help: help + decoded, Source: metric.Kernel, Origin: origin + command,
+			Name: name, Kind: metric.Gauge, Unit: unit, Help: help + answer, Source: metric.Kernel, Origin: origin + command, Proven: decoded,
 		})
 	}
 	return &Backend{
@@ -62,8 +63,8 @@ func New(r tee.Roots, begin <-chan struct{}, log *slog.Logger) *Backend {
 			Name: "teescope_gpu_confidential_info", Kind: metric.Info, Source: metric.Kernel,
 			Labels: []string{"mode", "environment", "devtools", "cpu", "gpus"},
 			Help: "Always 1. mode is off, on, protected_pcie or nvle (both for several GPUs), or unknown. environment is production, simulation (not protected) or unavailable. devtools is on if profilers may inspect the GPUs. " +
-				"cpu is the TEE of this machine as the driver detects it: none, sev, tdx, sev-snp, snp-vtom. gpus is the capability of the GPUs: none, apm, hcc. While no program has a GPU open, the driver may report off and none." + decoded,
-			Origin: origin + "NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES",
+				"cpu is the TEE of this machine as the driver detects it: none, sev, tdx, sev-snp, snp-vtom. gpus is the capability of the GPUs: none, apm, hcc. While no program has a GPU open, the driver may report off and none." + answer,
+			Origin: origin + "NV_CONF_COMPUTE_CTRL_CMD_SYSTEM_GET_CAPABILITIES", Proven: decoded,
 		}),
 		ready: gauge("teescope_gpu_ready", "",
 			"1 if confidential GPUs accept work, and 0 if they have not been set ready: programs then find no GPU. Absent if mode is off in teescope_gpu_confidential_info.",

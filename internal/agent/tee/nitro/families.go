@@ -15,17 +15,19 @@ func newFamilies() *families {
 		peers = " cid is the address of the enclave or virtual machine: 2 is the host of this machine. An enclave of Nitro gets another one when it starts again, unless it was started with --enclave-cid. " +
 			"A peer has series from its first connection until it has been quiet for 10 minutes. At most 127 peers have series; other has the rest, and requests to addresses that never answered. " +
 			"Counted on parents of Nitro Enclaves, and on hosts whose virtual machines have vsock (vhost)."
-		parents = " Exists on parents of Nitro Enclaves only. Decoded from the sources of the driver and of nitro-cli, not yet run beside an enclave."
+		parents = " Exists on parents of Nitro Enclaves only."
+		events  = "decoded from injected events: a test gives the programs the arguments of the tracepoints. Not run beside an enclave"
+		sources = "decoded from the sources of the driver and of nitro-cli, not run beside an enclave"
 		fromCLI = "/proc/PID/cmdline of nitro-cli processes that hold an enclave open"
 	)
 	counter := func(name, unit, help, origin string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Counter, Unit: unit, Help: help + peers, Labels: []string{"cid", "direction"}, Source: metric.Kernel, Origin: origin,
+			Name: name, Kind: metric.Counter, Unit: unit, Help: help + peers, Labels: []string{"cid", "direction"}, Source: metric.Kernel, Origin: origin, Proven: events,
 		})
 	}
 	gauge := func(name, unit, help, origin string, labels ...string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Gauge, Unit: unit, Help: help + parents, Labels: labels, Source: metric.Kernel, Origin: origin,
+			Name: name, Kind: metric.Gauge, Unit: unit, Help: help + parents, Labels: labels, Source: metric.Kernel, Origin: origin, Proven: sources,
 		})
 	}
 	const both = "tracepoints vsock:virtio_transport_alloc_pkt, vsock:virtio_transport_recv_pkt"
@@ -43,7 +45,7 @@ func newFamilies() *families {
 		info: metric.New(metric.Desc{
 			Name: "teescope_nitro_enclave_info", Kind: metric.Info, Source: metric.Kernel, Labels: []string{"pid", "name", "cid"},
 			Help:   "Always 1. A Nitro Enclave that runs, by the process of nitro-cli that holds it. name and cid are those that it was started with (--enclave-name, --enclave-cid), and otherwise empty: nitro-cli describe-enclaves has them." + parents,
-			Origin: fromCLI,
+			Origin: fromCLI, Proven: sources,
 		}),
 		cpus:   gauge("teescope_nitro_enclave_cpus", "cpus", "CPUs of a Nitro Enclave, as it was started (--cpu-count).", fromCLI, "pid"),
 		memory: gauge("teescope_nitro_enclave_memory_bytes", "bytes", "Memory of a Nitro Enclave, as it was started (--memory).", fromCLI, "pid"),

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
+	"github.com/teescope/teescope/internal/agent/bpf/bpftest"
 )
 
 // The expected reasons, by the names in the kernel's headers for user space. All other names are other.
@@ -61,7 +60,7 @@ func codes(t *testing.T, file, prefix string) map[string]uint32 {
 type injector struct {
 	t       *testing.T
 	kernel  *kernelSide
-	words   *[512]uint64
+	words   *bpftest.Words
 	address uint64
 	run     map[string]func(cpu int, args ...uint64) error
 }
@@ -73,7 +72,7 @@ const (
 
 func inject(t *testing.T, kind uint64) *injector {
 	t.Helper()
-	privilegetest.Alone(t)
+	words, address := bpftest.Memory(t, "../../bpf/testdata/address.bpf.o")
 	runtime.LockOSThread() // its storage is that of the virtual CPU
 	t.Cleanup(runtime.UnlockOSThread)
 	k, err := open()
@@ -81,34 +80,7 @@ func inject(t *testing.T, kind uint64) *injector {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.object.Close() })
-	object, err := os.ReadFile("../../bpf/testdata/address.bpf.o")
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory, err := bpf.Open(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { memory.Close() })
-	if err := memory.CreateMaps(); err != nil {
-		t.Fatal(err)
-	}
-	find, err := memory.Call("find")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := find(); err != nil {
-		t.Fatal(err)
-	}
-	words, err := bpf.View[[512]uint64](memory, "memory")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, err := bpf.View[uint64](memory, "address")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := &injector{t: t, kernel: k, words: &words[0], address: address[0], run: map[string]func(int, ...uint64) error{}}
+	in := &injector{t: t, kernel: k, words: words, address: address, run: map[string]func(int, ...uint64) error{}}
 	for _, w := range append(ways(false), ways(true)[0]) {
 		if in.run[w.program], err = k.object.CallOn(w.program); err != nil {
 			t.Fatal(err)

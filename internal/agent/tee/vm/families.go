@@ -18,16 +18,22 @@ import (
 type families struct{ info, exits, seconds, userExits, rmp, pages, polls, private, keys, keysLimit *metric.Desc }
 
 func newFamilies() *families {
-	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
+	counter := func(name, unit, help, origin, proven string, labels ...string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin,
+			Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin, Proven: proven,
 		})
 	}
-	gauge := func(name, unit, help, origin string, labels ...string) *metric.Desc {
+	gauge := func(name, unit, help, origin, proven string, labels ...string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Gauge, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin,
+			Name: name, Kind: metric.Gauge, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin, Proven: proven,
 		})
 	}
+	const (
+		emulated = "run on emulated hardware: plain virtual machines on an emulated AMD processor, Linux 6.1 and 6.12"
+		exits    = emulated + ". Intel VMX, SEV-ES, SEV-SNP and TDX: decoded from injected events, not run on such hardware"
+		injected = "decoded from injected events, not run on SEV-SNP hardware"
+		ofFiles  = "decoded from files that a test writes, not run on TDX or SEV hardware"
+	)
 	const debugfs = "/sys/kernel/debug/kvm/THREAD-FD/"
 	return &families{
 		info: metric.New(metric.Desc{
@@ -37,37 +43,38 @@ func newFamilies() *families {
 				"tee is tdx, sev, sev-es, sev-snp, none for a plain virtual machine, or empty if it is not known. vmm is qemu, cloud-hypervisor, firecracker, crosvm or other. sandbox is that of Kata Containers. " +
 				"All virtual machines of one process count as one. An ended virtual machine is exported for 30 s more.",
 			Origin: "kvm->arch.vm_type, kvm_svm.sev_info; /proc/PID/cgroup, /proc/PID/cmdline",
+			Proven: emulated + ". The labels tee, sandbox and pod: decoded from injected events and from files that a test writes",
 		}),
 		exits: counter("teescope_vm_exits_total", "exits",
 			"Exits of a virtual machine's CPUs from the guest to the host, by reason. The reasons are the same for Intel and AMD. A request of a guest of SEV-ES, SEV-SNP or TDX has the reason of the requested operation. "+
 				"mmio is an access to a device's memory; the first access to each page is a shared_fault. interrupt includes the guest's interrupt controller. page_state is a conversion between private and shared memory. "+
 				"private_fault, page_state, attestation and ap_creation exist only in a TEE. At most 128 virtual machines have series, and the others count in the virtual machine other.",
-			"tracepoints kvm:kvm_exit, kvm:kvm_vmgexit_enter, kvm:kvm_vmgexit_msr_protocol_enter", "vm", "reason"),
+			"tracepoints kvm:kvm_exit, kvm:kvm_vmgexit_enter, kvm:kvm_vmgexit_msr_protocol_enter", exits, "vm", "reason"),
 		seconds: counter("teescope_vm_exit_seconds_total", "seconds",
 			"Time of a virtual machine's CPUs from an exit to the next entry, by the reason of the exit. It includes the VMM, and waiting for a processor. For hlt it is mostly the time in which the guest had nothing to do. "+
 				"It does not include the switch itself between guest and host. Exits after which the guest is entered again without a tracepoint have no time.",
-			"tracepoints kvm:kvm_exit, kvm:kvm_entry", "vm", "reason"),
+			"tracepoints kvm:kvm_exit, kvm:kvm_entry", exits, "vm", "reason"),
 		userExits: counter("teescope_vm_userspace_exits_total", "exits",
 			"Exits of a virtual machine's CPUs that KVM passed to the VMM, by the reason in struct kvm_run. interrupt is a signal. In a TEE, hypercall is a conversion between private and shared memory, and memory_fault an implicit one.",
-			"tracepoint kvm:kvm_userspace_exit", "vm", "reason"),
+			"tracepoint kvm:kvm_userspace_exit", exits, "vm", "reason"),
 		rmp: counter("teescope_vm_rmp_faults_total", "faults",
 			"Accesses of an SEV-SNP guest that did not fit the table of the owners of pages (RMP), by result. split: an entry of 2 MiB was split into pages of 4 KiB, which are slower from then on. failed: the entry could not be split. none: nothing was done. "+
 				"Other virtual machines, and kernels before 6.11, have no samples.",
-			"tracepoint kvm:kvm_rmp_fault", "vm", "result"),
+			"tracepoint kvm:kvm_rmp_fault", injected, "vm", "result"),
 		pages: gauge("teescope_vm_pages", "pages",
 			"Pages that KVM has mapped for a virtual machine, by size: 4k, 2m, 1g. Many 4k pages make translations of addresses slow. "+
-				"Absent if debugfs is not mounted, or if the thread that created the virtual machine has ended.", debugfs+"pages_4k, pages_2m, pages_1g", "vm", "size"),
+				"Absent if debugfs is not mounted, or if the thread that created the virtual machine has ended.", debugfs+"pages_4k, pages_2m, pages_1g", emulated, "vm", "size"),
 		polls: counter("teescope_vm_halt_poll_seconds_total", "seconds",
 			"Time that KVM polled for work after the guest's HLT, by whether some came (success) or not (fail). It is CPU time of the host. Absent in the same cases as teescope_vm_pages.",
-			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", "vm", "result"),
+			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", emulated, "vm", "result"),
 		private: gauge("teescope_vm_private_memory_bytes", "bytes",
 			"Private memory of a virtual machine of TDX or SEV-SNP. The host can neither swap nor reclaim it, and the process of the VMM does not show it. "+
-				"It is the unevictable memory of the VMM's control group, so it includes memory that the VMM has locked. Absent for the root group, and if several virtual machines are in one group. "+
-				"Decoded from the kernel's sources, not yet run on such hardware.", "memory.stat: unevictable; v1: total_unevictable", "vm"),
+				"It is the unevictable memory of the VMM's control group, so it includes memory that the VMM has locked. Absent for the root group, and if several virtual machines are in one group.",
+			"memory.stat: unevictable; v1: total_unevictable", "decoded from the kernel's sources, not run on TDX or SEV-SNP hardware", "vm"),
 		keys: gauge("teescope_vm_keys", "keys",
-			"Keys of memory encryption that control groups are charged for, by kind: tdx (key IDs), sev, sev_es (address space IDs, also of SEV-SNP).", "misc.current of the root control group", "kind"),
+			"Keys of memory encryption that control groups are charged for, by kind: tdx (key IDs), sev, sev_es (address space IDs, also of SEV-SNP).", "misc.current of the root control group", ofFiles, "kind"),
 		keysLimit: gauge("teescope_vm_keys_limit", "keys",
-			"Keys of memory encryption that the processor has, by kind as in teescope_vm_keys.", "misc.capacity of the root control group", "kind"),
+			"Keys of memory encryption that the processor has, by kind as in teescope_vm_keys.", "misc.capacity of the root control group", ofFiles, "kind"),
 	}
 }
 

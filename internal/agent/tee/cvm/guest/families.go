@@ -18,18 +18,18 @@ type families struct {
 const (
 	fromSwiotlb = "return of swiotlb_map (fexit)"
 	fromPool    = "/sys/kernel/debug/swiotlb"
-	proven      = " Tested in an emulated machine with swiotlb=force, not yet on TDX or SEV-SNP hardware."
+	emulated    = "run in an emulated machine with swiotlb=force, not on TDX or SEV-SNP hardware"
 )
 
 func newFamilies() *families {
 	counter := func(name, unit, help string, labels ...string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Counter, Unit: unit, Help: help + proven, Labels: labels, Source: metric.Guest, Origin: fromSwiotlb,
+			Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Guest, Origin: fromSwiotlb, Proven: emulated,
 		})
 	}
 	gauge := func(name, help, file string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Gauge, Unit: "bytes", Help: help + proven, Source: metric.Guest, Origin: fromPool + "/" + file,
+			Name: name, Kind: metric.Gauge, Unit: "bytes", Help: help, Source: metric.Guest, Origin: fromPool + "/" + file, Proven: emulated,
 		})
 	}
 	const (

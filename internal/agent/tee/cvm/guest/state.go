@@ -20,12 +20,18 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-const called = " Tested with calls of the kernel's function from a test's module, not yet on TDX or SEV-SNP hardware."
+// How far families are proven.
+const (
+	called         = "decoded from injected events: a test's module calls the unmodified function of Linux 6.1 and 6.12. Not run on TDX or SEV-SNP hardware"
+	bothExceptions = "#VE: " + called + ". #VC: the program gets codes and registers that a test makes, and was never called by a handler"
+	uncompared     = "run in an emulated machine and compared with no other count; not run on TDX or SEV-SNP hardware"
+	ofFiles        = "decoded from files that a test writes, not run on TDX or SEV-SNP hardware"
+)
 
 // describeState describes all families except bounce buffers.
 func (f *families) describeState() {
-	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
-		return metric.New(metric.Desc{Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Guest, Origin: origin})
+	counter := func(name, unit, help, origin, proven string, labels ...string) *metric.Desc {
+		return metric.New(metric.Desc{Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Guest, Origin: origin, Proven: proven})
 	}
 	const (
 		handlers = "tdx_handle_virt_exception, vc_raw_handle_exception (fentry)"
@@ -34,36 +40,36 @@ func (f *families) describeState() {
 		to       = " to is shared or private."
 	)
 	f.exceptions = counter("teescope_guest_exceptions_total", "exceptions",
-		"Exceptions that a confidential virtual machine got in place of an instruction that needs the host: #VE of TDX, #VC of SEV-SNP. Most lead to an exit to the host."+causes+called, handlers, "reason", "mode")
+		"Exceptions that a confidential virtual machine got in place of an instruction that needs the host: #VE of TDX, #VC of SEV-SNP. Most lead to an exit to the host."+causes, handlers, bothExceptions, "reason", "mode")
 	f.workloadExceptions = counter("teescope_workload_guest_exceptions_total", "exceptions",
-		"The exceptions of teescope_guest_exceptions_total, by the workload that ran. In mode kernel it may have been interrupted by something else. Threads of the kernel and the idle CPU are left out."+called,
-		handlers, "workload", "container", "pod", "namespace", "reason", "mode")
+		"The exceptions of teescope_guest_exceptions_total, by the workload that ran. In mode kernel it may have been interrupted by something else. Threads of the kernel and the idle CPU are left out.",
+		handlers, bothExceptions, "workload", "container", "pod", "namespace", "reason", "mode")
 	f.conversions = counter("teescope_memory_conversions_total", "conversions",
-		"Conversions of memory between private and shared that have succeeded. Drivers convert the memory that their devices use; each conversion is a request to the host."+to+called, convert, "to")
-	f.converted = counter("teescope_memory_converted_bytes_total", "bytes", "Memory that was converted between private and shared."+to+called, convert, "to")
-	f.converting = counter("teescope_memory_conversion_seconds_total", "seconds", "Time of conversions between private and shared memory, also of those that failed."+to+called, convert, "to")
+		"Conversions of memory between private and shared that have succeeded. Drivers convert the memory that their devices use; each conversion is a request to the host."+to, convert, called, "to")
+	f.converted = counter("teescope_memory_converted_bytes_total", "bytes", "Memory that was converted between private and shared."+to, convert, called, "to")
+	f.converting = counter("teescope_memory_conversion_seconds_total", "seconds", "Time of conversions between private and shared memory, also of those that failed."+to, convert, called, "to")
 	f.accepts = counter("teescope_memory_accepts_total", "calls",
-		"Requests to accept memory since the agent started. A guest of TDX or SEV-SNP accepts its memory before the first use. The remaining memory is node_memory_Unaccepted_bytes."+called, "accept_memory (fentry, fexit), Linux 6.5 and later")
+		"Requests to accept memory since the agent started. A guest of TDX or SEV-SNP accepts its memory before the first use. The remaining memory is node_memory_Unaccepted_bytes.", "accept_memory (fentry, fexit), Linux 6.5 and later", called)
 	f.accepting = counter("teescope_memory_accept_seconds_total", "seconds",
-		"Time of accepting memory since the agent started."+called, "accept_memory (fentry, fexit), Linux 6.5 and later")
+		"Time of accepting memory since the agent started.", "accept_memory (fentry, fexit), Linux 6.5 and later", called)
 	f.idle = counter("teescope_idle_entries_total", "entries",
-		"How often CPUs of a confidential virtual machine began to wait for work. Without polling, each wait is an exit to the host, and so is the interrupt that ends it.", "tracepoint power:cpu_idle")
+		"How often CPUs of a confidential virtual machine began to wait for work. Without polling, each wait is an exit to the host, and so is the interrupt that ends it.", "tracepoint power:cpu_idle", uncompared)
 	f.polling = counter("teescope_idle_poll_seconds_total", "seconds",
 		"Time for which idle CPUs of a confidential virtual machine have polled for work in place of waiting for it. It is CPU time of the host. Work that comes meanwhile saves the exit of a wait, and the interrupt that ends it. "+
-			"Absent without a driver of cpuidle whose first state is to poll, such as haltpoll, and while a CPU is offline.", "/sys/devices/system/cpu/cpu*/cpuidle/state0/time")
+			"Absent without a driver of cpuidle whose first state is to poll, such as haltpoll, and while a CPU is offline.", "/sys/devices/system/cpu/cpu*/cpuidle/state0/time", ofFiles)
 	f.ipis = counter("teescope_ipis_total", "interrupts",
-		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", "kind")
+		"Interrupts between CPUs of a confidential virtual machine, at the receiver. Sending one is an exit to the host unless the processor delivers it. kind is reschedule, call or tlb. A call that flushes a TLB is of both kinds.", "/proc/interrupts", uncompared, "kind")
 	f.info = metric.New(metric.Desc{
 		Name: "teescope_guest_info", Kind: metric.Info, Source: metric.Guest, Labels: []string{"tee", "halt", "idle_driver"},
 		Help: "Always 1 in a confidential virtual machine. halt is direct if the kernel of a trust domain always halts by a call to the host, without a #VE. It is exception if some halts cause a #VE. Before Linux 6.15 and its stable updates, halts for contended locks and of the ACPI idle driver do, and halts of the usual idle loop do not. It is empty elsewhere. " +
 			"idle_driver is that of cpuidle; with haltpoll, CPUs poll before they wait.",
-		Origin: "/dev, types of the kernel, /sys/devices/system/cpu/cpuidle/current_driver",
+		Origin: "/dev, types of the kernel, /sys/devices/system/cpu/cpuidle/current_driver", Proven: ofFiles,
 	})
 	f.missing = metric.New(metric.Desc{
 		Name: "teescope_guest_cpu_feature_missing", Kind: metric.Gauge, Unit: "features", Source: metric.Kernel, Labels: []string{"feature"},
 		Help: "1 for each feature for cryptography or vectors that processors of this family and model have, and this confidential virtual machine lacks. The host chooses the features of a guest. " +
 			"Absent if the model is unknown, for example because the host shows the model of another processor.",
-		Origin: "/proc/cpuinfo",
+		Origin: "/proc/cpuinfo", Proven: ofFiles,
 	})
 }
 
