@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Simulates the agent of a machine with many containers, for lists that no test machine can fill.
+// Simulates agents of machines that no test machine can be, such as one with many containers.
 import { createServer, type Server } from "node:http";
 import { until } from "./processes";
 
@@ -54,14 +54,17 @@ export function exposition(seconds: number, { workloads = FLEET_WORKLOADS, conta
   return `${lines.join("\n")}\n`;
 }
 
-export async function startFleet(size: FleetSize = {}): Promise<Fleet> {
+export const startFleet = (size: FleetSize = {}): Promise<Fleet> => serve((seconds) => exposition(seconds, size));
+
+/** Starts an agent that serves the metrics of a time. */
+export async function serve(metrics: (seconds: number) => string): Promise<Fleet> {
   const server: Server = createServer((_, answer) => {
     answer.setHeader("Content-Type", "text/plain; version=0.0.4");
-    answer.end(exposition(Date.now() / 1000, size));
+    answer.end(metrics(Date.now() / 1000));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the fleet has no port");
+  if (address === null || typeof address === "string") throw new Error("the simulated agent has no port");
   return {
     instance: `127.0.0.1:${address.port}`,
     close: () => {
