@@ -115,7 +115,7 @@ it("names only what happens", async () => {
   const page = await tabs.visit("/?page=tee&range=1m", { viewport: { width: 1280, height: 3000 } });
   for (const [id, names] of Object.entries({
     "vm-exits": "cpuid,hlt", "vm-outside": "storm: cpuid", "vm-userspace": "idle: io,storm: io", "bounce-failures": "storage", "guest-exceptions": "cpuid, user",
-    "bounce-pool": "at most since the boot,in use,size",
+    "bounce-pool": "in use,most since boot,size",
   })) {
     await panelOf(page, id).scrollIntoViewIfNeeded();
     await shown(() => legend(page, id), id).toBe(names);
@@ -129,5 +129,6 @@ it("names the exit storm with its remedy, and not the idle machine", async () =>
   expect(await card.count()).toBe(1);
   const text = (await card.textContent()) ?? "";
   for (const part of ["kvm-storm", "because of cpuid", "find the program in the guest that executes CPUID"]) expect(text).toContain(part);
+  expect(await card.locator("td a").allTextContents()).toEqual(["Time outside of the guests", "Exits by reason", "CPU by mode"]);
   await screenshot(page, "findings-confidential");
 });

@@ -7,6 +7,7 @@ import { CONTAINERS } from "../../panels/dashboards/containers";
 import { INFRASTRUCTURE } from "../../panels/dashboards/infrastructure";
 import { SYSTEM } from "../../panels/dashboards/system";
 import { TEE } from "../../panels/dashboards/tee";
+import { CONFIDENTIAL, GPUS, VIRTUAL, VSOCK } from "../../panels/dashboards/virtual";
 import { families } from "../../panels/families";
 import type { Section } from "../../panels/types";
 
@@ -17,15 +18,16 @@ interface ChartAddress {
 }
 
 const PAGES: readonly [PageId, readonly Section[]][] = [
-  ["tee", TEE],
+  ["tee", [...TEE, VIRTUAL, CONFIDENTIAL, GPUS, VSOCK]],
   ["system", SYSTEM],
   ["containers", CONTAINERS],
   ["infrastructure", INFRASTRUCTURE],
 ];
 
-/** The first panel of each metric and of each series of a histogram. */
+/** The first panel of each metric and of each series of a histogram: a chart, or else a table. */
 const CHARTS: ReadonlyMap<string, ChartAddress> = new Map(
   PAGES.flatMap(([page, sections]) => sections.flatMap((s) => s.panels).map((def) => ({ def, link: { page, panel: def.id, title: def.title } })))
+    .sort((a, b) => Number(a.def.kind === "table") - Number(b.def.kind === "table"))
     .reverse() // a later entry of a map replaces an earlier one
     .flatMap(({ def, link }) => families(def).flatMap((name) => ["", "_bucket", "_sum", "_count"].map((suffix) => [name + suffix, link] as const))),
 );

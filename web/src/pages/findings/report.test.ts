@@ -208,6 +208,7 @@ describe("the chart of a query", () => {
     ['(sum by (x) (rate(teescope_enclave_transitions_total[5m]))) and on (x) label_replace(vector(1), "x", "y", "", "")', "tee", undefined],
     ["sum by (instance) (rate(sgx_load_back_seconds_sum[5m]))", "tee", undefined],
     ["rate(node_vmstat_pgmajfault[5m])", "infrastructure", undefined],
+    ["sum by (reason) (rate(teescope_vm_exit_seconds_total[5m]) * on (vm) group_left (workload) teescope_vm_info)", "tee", "vm-outside"],
   ])("of %s is on %s", (query, page, panel) => {
     const link = chartOf(query);
     expect(link).toMatchObject({ page, panel: panel ?? link?.panel });

@@ -91,7 +91,7 @@ export const CONFIDENTIAL: Section = {
       unit: "bytes",
       queries: [
         { expr: "sum(teescope_bounce_pool_used_bytes{$nodes})", legend: "in use" },
-        { expr: "sum(teescope_bounce_pool_used_max_bytes{$nodes})", legend: "at most since the boot" },
+        { expr: "sum(teescope_bounce_pool_used_max_bytes{$nodes})", legend: "most since boot" },
         { expr: "sum(teescope_bounce_pool_bytes{$nodes})", legend: "size" },
       ],
       help: "Shared memory through which all data of devices is copied (swiotlb). Without room, disks wait and network devices drop packets. It is often full for shorter than the time between two samples. The values are for the whole machine: the workload filter does not apply.",
@@ -160,7 +160,7 @@ export const CONFIDENTIAL: Section = {
 
 /** Returns a query for each kind of copy to or from a GPU. */
 function byCopy(suffix: string): Query[] {
-  return [["to", "to_gpu"], ["to, asynchronous", "to_gpu_async"], ["from", "from_gpu"], ["from, asynchronous", "from_gpu_async"]].map(([title = "", kind = ""]) => ({
+  return [["to", "to_gpu"], ["to, async", "to_gpu_async"], ["from", "from_gpu"], ["from, async", "from_gpu_async"]].map(([title = "", kind = ""]) => ({
     expr: `sum by (workload, instance) ($rate(teescope_user_cuda_${kind}_${suffix}{$workloads}[$window]))`,
     legend: `{{workload}}: ${title}`,
   }));
