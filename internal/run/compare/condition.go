@@ -5,6 +5,7 @@ package compare
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/teescope/teescope/internal/run/condition"
@@ -18,6 +19,8 @@ type Difference struct {
 	// Machine reports that it is of the machine, and so can explain a difference in performance. Those of the program are
 	// usually what is compared.
 	Machine bool `json:"machine"`
+
+	tees []string // of each group
 }
 
 // differences compares the conditions of groups.
@@ -49,6 +52,11 @@ func differences(groups []*Group) []Difference {
 		}
 		if differs {
 			found = append(found, d)
+		}
+	}
+	for i := range found {
+		for _, v := range values {
+			found[i].tees = append(found[i].tees, strings.Join(v["tee"], " | "))
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Difference) int { return rank(a) - rank(b) })
@@ -86,6 +94,9 @@ func (d Difference) explains(m Metric, a, b int) bool {
 	if alike(d.Name, d.Values[a], d.Values[b]) && !strings.Contains(d.Values[a], " | ") {
 		return false
 	}
+	if d.followsTEE(a, b) {
+		return false
+	}
 	if m.Time {
 		return true
 	}
@@ -94,4 +105,22 @@ func (d Difference) explains(m Metric, a, b int) bool {
 	}
 	name := strings.ToLower(d.Name)
 	return !slices.ContainsFunc(speedOnly, func(word string) bool { return strings.Contains(name, word) })
+}
+
+// teeMemory is the least memory of a confidential machine, as a share of that of a plain one of the same size. Bounce buffers take
+// 6 % at most.
+const teeMemory = 0.92
+
+// followsTEE reports whether two groups differ in their TEE, and the TEE makes this difference. It is then a part of what is compared:
+// a trust domain has no clock of KVM, shows other mitigations and another microcode, and reserves memory for bounce buffers.
+func (d Difference) followsTEE(a, b int) bool {
+	if d.tees[a] == d.tees[b] {
+		return false
+	}
+	if d.Name == "memory_bytes" {
+		x, errX := strconv.ParseFloat(d.Values[a], 64)
+		y, errY := strconv.ParseFloat(d.Values[b], 64)
+		return errX == nil && errY == nil && min(x, y) >= teeMemory*max(x, y)
+	}
+	return d.Name == "clock_source" || d.Name == "microcode" || strings.HasPrefix(d.Name, "mitigation.")
 }
