@@ -325,40 +325,6 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// The same benchmark in a plain virtual machine and in a trust domain of the same host. What a trust domain always has is a part of
-// the comparison. A smaller machine or another kernel is not.
-func TestCostOfATEE(t *testing.T) {
-	random := rand.New(rand.NewPCG(13, 14))
-	in := func(name string, factor float64, tee, clock, memory, kernel string) *Record {
-		s := simulated(random, 6, factor)
-		s.Conditions = []run.Condition{
-			{Name: "clock_source", Value: clock, Kind: "identity"}, {Name: "memory_bytes", Value: memory, Kind: "identity"},
-			{Name: "kernel", Value: kernel, Kind: "identity"}, {Name: "mitigation.retbleed", Value: name, Kind: "identity"},
-		}
-		if tee != "" {
-			s.Conditions = append(s.Conditions, run.Condition{Name: "tee", Value: tee, Kind: "program"})
-		}
-		return record(t, name, s)
-	}
-	plain := in("plain", 1, "", "kvm-clock", "8000", "6.12")
-	for _, tt := range []struct {
-		other *Record
-		want  Verdict
-		why   string
-	}{
-		{in("td", 3, "tdx", "tsc", "7500", "6.12"), Worse, ""},
-		{in("small", 3, "tdx", "tsc", "4000", "6.12"), Refused, "memory_bytes"},
-		{in("old", 3, "tdx", "tsc", "7500", "6.1"), Refused, "kernel"},
-		{in("other", 3, "", "tsc", "7500", "6.12"), Refused, "clock_source memory_bytes mitigation.retbleed"},
-	} {
-		table := compared(t, Options{}, "", plain, tt.other)[0]
-		change := row(t, table, "throughput").Cells[1].Change
-		if why := strings.Join(change.Explains, " "); change.Verdict != tt.want || why != tt.why {
-			t.Errorf("%v: %s because of %q, want %s because of %q", tt.other.Conditions, change.Verdict, why, tt.want, tt.why)
-		}
-	}
-}
-
 // Groups: by labels, by names, by files, and by one label with the others as points.
 func TestGroups(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))

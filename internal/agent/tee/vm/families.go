@@ -66,7 +66,7 @@ func newFamilies() *families {
 				"Absent if debugfs is not mounted, or if the thread that created the virtual machine has ended.", debugfs+"pages_4k, pages_2m, pages_1g", emulated, "vm", "size"),
 		polls: counter("teescope_vm_halt_poll_seconds_total", "seconds",
 			"Time that KVM polled for work after the guest's HLT, by whether some came (success) or not (fail). It is CPU time of the host. Absent in the same cases as teescope_vm_pages.",
-			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", emulated, "vm", "result"),
+			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", emulated+". Compared with no other count", "vm", "result"),
 		private: gauge("teescope_vm_private_memory_bytes", "bytes",
 			"Private memory of a virtual machine of TDX or SEV-SNP. The host can neither swap nor reclaim it, and the process of the VMM does not show it. "+
 				"It is the unevictable memory of the VMM's control group, so it includes memory that the VMM has locked. Absent for the root group, and if several virtual machines are in one group.",
