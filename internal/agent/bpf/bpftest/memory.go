@@ -27,7 +27,7 @@ func Memory(t testing.TB, object string) (words *Words, address uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { memory.Close() })
+	t.Cleanup(func() { _ = memory.Close() }) // nothing was written
 	if err := memory.CreateMaps(); err != nil {
 		t.Fatal(err)
 	}
