@@ -7,12 +7,13 @@ import "context"
 // confidential is the script that runs in the machine of the demo of confidential virtual machines. Its disk is read
 // through 1 MiB of bounce buffers. One reader at a time needs little. From time to time four readers of larger pieces together need
 // more than there is, wait for each other, and end. Beside them a tiny virtual machine leaves its guest thousands
-// of times a second, and another one is idle.
+// of times a second, and another one is idle. Their VMMs have names of their own, because a program is a workload.
 const confidential = `
 ./teescope up --listen 127.0.0.1:9750 --data-dir /run/teescope --interval 5s --overhead.budget 100% --log.level warn >/dev/null &
 until wget -q -O - http://127.0.0.1:9750/metrics 2>/dev/null | grep -q '^teescope_probe_attached.*vm_userspace_exit'; do sleep 2; done
-qemu-tiny -name guest=storm storm &
-qemu-tiny -name guest=idle idle &
+for vm in storm idle; do ln -s "$(command -v qemu-tiny)" qemu-$vm; done
+./qemu-storm -name guest=storm storm &
+./qemu-idle -name guest=idle idle &
 read_disk() { dd if=/dev/vda of=/dev/null bs=$1 count=$2 iflag=direct 2>/dev/null; }
 while :; do
 	for calm in $(seq 30); do read_disk 64k 64; sleep 1; done
