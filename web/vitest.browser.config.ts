@@ -10,8 +10,8 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 
 /** Files that run alone, at the end: their tests measure time, or a program takes a processor. */
 const ALONE = ["findings.test.ts", "page.test.ts", "speed.test.ts"];
-/** The file whose emulated machine needs a processor runs after the others. It measures no time. */
-const MACHINE = ["tee.test.ts"];
+/** The files whose emulated machines need a processor run after the others. They measure no time. */
+const MACHINE = ["cvm.test.ts", "tee.test.ts"];
 /** The files that take longest. They begin first, so that no worker waits for them at the end. */
 const LONGEST = ["every.test.ts", "looks.test.ts"];
 

@@ -7,10 +7,9 @@ import { TEE, TEE_TABLES } from "../../web/src/panels/dashboards/tee";
 import { expressions } from "../../web/src/panels/panel-queries";
 import type { PanelDef } from "../../web/src/panels/types";
 import { screenshot, seriousViolations, shown, Tabs } from "./browser";
-import { freePort, Processes, type Started, teescopeBinary, until } from "./processes";
+import { START_MILLISECONDS, startDemo } from "./demos";
+import { Processes, type Started, until } from "./processes";
 
-/** An emulated machine boots slowly on a busy host. A failed boot is repeated. */
-const BOOT_SECONDS = 900;
 const DATA_SECONDS = 900;
 /** Panels that must be empty: no program in the machine is Gramine's. */
 const EMPTY = ["tee-signals"];
@@ -31,15 +30,8 @@ let demo: Started;
 
 beforeAll(async () => {
   await tabs.launch();
-  const port = await freePort();
-  tabs.url = `http://127.0.0.1:${port}`;
-  demo = processes.start(teescopeBinary, ["demo", "sgx", "--no-browser", "--listen", `127.0.0.1:${port}`]);
-  await until("the page of the virtual machine", BOOT_SECONDS, async () => {
-    if (demo.child.exitCode !== null) return true; // reported below, with its output
-    return (await fetch(`${tabs.url}/-/ready`)).ok ? true : undefined;
-  });
-  if (demo.child.exitCode !== null) throw new Error(`starting the virtual machine: ${demo.output}`);
-}, (BOOT_SECONDS + 30) * 1000);
+  demo = await startDemo(processes, tabs, "sgx");
+}, START_MILLISECONDS);
 
 afterEach(() => tabs.close());
 
