@@ -25,7 +25,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add(stored(f, "file.data"))
-	f.Add(gramine(true))
+	f.Add(unpacked(f, "gramine-stack.data"))
 	f.Add([]byte("a 1 0.0: one: 1000 f\na 1 0.0: \x1f: 1000 f\n"))
 	f.Add([]byte(callgrindFile))
 	f.Add([]byte(straceTable))

@@ -224,9 +224,6 @@ func (h *machine) deliver(rec record, e *Event) error {
 			return err
 		}
 		t.comm = str(b[8:])
-		if t.comm == "pal-sgx" {
-			h.rec.Gramine = true
-		}
 	case rec.kind == recordKsymbol && len(b) > 16:
 		return h.generated(h.order.Uint64(b), h.order.Uint32(b[8:]), h.order.Uint16(b[14:])&ksymbolGone != 0, str(b[16:]))
 	case rec.kind == recordFork && len(b) >= 16:
@@ -261,7 +258,7 @@ func (h *machine) mapped(rec record, m *Mapping) error {
 		}
 		h.mappings += h.kernel.add(m)
 		return nil
-	} else if mode != modeUser {
+	} else if mode != modeUser && mode != modeUnknown { // as Gramine writes; perf takes it as the process too
 		return nil // of a guest
 	}
 	t, err := h.threadOf(pid, tid)

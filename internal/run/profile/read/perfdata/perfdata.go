@@ -113,7 +113,6 @@ func Read(in io.Reader, progress func(int64), each func(*Sample) error) (*Record
 	if err != nil {
 		return nil, err
 	}
-	r.name()
 	return &r.rec, nil
 }
 
@@ -231,6 +230,7 @@ func (r *reader) attrs(head []byte, s section, each uint64) error {
 		if err != nil {
 			return err
 		}
+		r.rec.Gramine = byGramine(e, s.size, each, size)
 		list := part(head, section{r.order.Uint64(rest[size:]), r.order.Uint64(rest[size+8:])})
 		if err := r.identify(e, list); err != nil {
 			return err
@@ -298,12 +298,11 @@ func nameOf(kind uint32, config uint64) string {
 	return fmt.Sprintf("type-%d-config-%#x", kind, config)
 }
 
-// name decides whether Gramine's profiler wrote the recording: it calls itself pal-sgx, and its samples have no time.
-func (r *reader) name() {
-	t := r.first()
-	if t == nil || len(r.rec.Events) != 1 || t.Type != 1 || t.Config != 0 || t.format&sampleTime != 0 {
-		r.rec.Gramine = false
-	}
+// byGramine reports whether Gramine's profiler wrote the file with an event: the entry size of its list is that of the attr without
+// the section of IDs, there is one event, cpu-clock, and its samples have no time. The name of the process, pal-sgx, is only in the
+// first file of a process: since Gramine 1.8 SIGUSR1 begins another one (sgx_profile_reinit), which has mappings but no names.
+func byGramine(e *Event, list, each, attr uint64) bool {
+	return each == attr && list > each && list < 2*each && e.Type == 1 && e.Config == 0 && e.format&sampleTime == 0
 }
 
 func (r *reader) first() *Event {

@@ -41,6 +41,7 @@ const (
 // Bits of the field misc.
 const (
 	modeMask     = 7
+	modeUnknown  = 0
 	modeKernel   = 1
 	modeUser     = 2
 	miscExec     = 1 << 13 // of COMM and FORK
