@@ -3,12 +3,18 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
+	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 // published writes the two profiles of a comparison of machines: 5 % of a CPU in shares of 15, 55 and 30 %, and 20 % in shares
@@ -92,6 +98,38 @@ func TestProfileConverts(t *testing.T) {
 				t.Errorf("%s does not have %s", name, function)
 			}
 		}
+	}
+}
+
+// A profile with times has them after it was converted to formats that have times, and one sample for each stack in the others.
+func TestProfileConvertsTimes(t *testing.T) {
+	dir := t.TempDir()
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}}, profile.DefaultLimits())
+	f, err := b.Frame(profile.Frame{Function: "work"})
+	for _, at := range []int64{1e18, 1e18 + 5e8} {
+		err = errors.Join(err, b.AddAt(at, []uint32{f}, nil, 1))
+	}
+	format, err2 := write.Choose("pprof", "")
+	var out bytes.Buffer
+	err = errors.Join(err, err2, format.Write(&out, b.Profile(), "test"))
+	last := filepath.Join(dir, "in.pb.gz")
+	if err := errors.Join(err, os.WriteFile(last, out.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.otlp", "b.pb.gz", "c.otlp"} { // each from the one before
+		to := filepath.Join(dir, name)
+		if _, _, err := execute(t, "profile", "convert", last, to); err != nil {
+			t.Fatal(err)
+		}
+		last = to
+		p, err := read.Open(to, read.Options{Times: true})
+		if err != nil || len(p.Samples) != 2 || p.Samples[0].At != 1e18 || p.Samples[1].At != 1e18+5e8 {
+			t.Fatalf("%s: %v, %+v", name, err, p)
+		}
+	}
+	text, _, err := execute(t, "profile", "convert", "--format", "speedscope", last, "-")
+	if err != nil || !strings.Contains(text, `"samples":[[0]],"weights":[2]`) {
+		t.Errorf("%v, %s", err, text)
 	}
 }
 

@@ -35,6 +35,7 @@ var ErrLimit = errors.New("too large")
 
 // A Builder adds up samples.
 type Builder struct {
+	Times  bool // Merge keeps samples of different times apart
 	p      Profile
 	limits Limits
 	seed   maphash.Seed

@@ -11,7 +11,7 @@ import (
 // ErrValues is the error of a profile whose samples have other values than those of the builder.
 var ErrValues = errors.New("the profiles have different values")
 
-// Merge adds the samples of a profile for which keep returns true. The notes are not added. What was added covers the time from
+// Merge adds the samples of a profile for which keep returns true. Without Times, their times are not kept. The notes are not added. What was added covers the time from
 // the first beginning to the last end, with gaps.
 func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 	if !slices.Equal(b.p.Values, p.Values) {
@@ -35,7 +35,11 @@ func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 			}
 			stack = append(stack, frames[f]-1)
 		}
-		if err := b.Add(stack, p.LabelSets[s.Labels], s.Values...); err != nil {
+		at := int64(0)
+		if b.Times {
+			at = s.At
+		}
+		if err := b.AddAt(at, stack, p.LabelSets[s.Labels], s.Values...); err != nil {
 			return err
 		}
 	}

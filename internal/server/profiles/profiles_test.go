@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/read"
 	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
@@ -118,6 +119,31 @@ func TestProfilesAreAddedUpByTimeAndLabels(t *testing.T) {
 	_, body, _ = get(s, "/api/profiles?start="+at(0.5)+"&end="+at(2))
 	if err := json.Unmarshal([]byte(body), &kept); err != nil || kept.Profiles != 2 || !kept.First.Equal(epoch) || !kept.Last.Equal(epoch.Add(2*time.Minute)) {
 		t.Errorf("%s, %v", body, err)
+	}
+}
+
+// With times=true, an answer has the times of samples. Without, it adds them up.
+func TestTimesAreKeptOnDemand(t *testing.T) {
+	s := filled(t, 0, nil)
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	f, err := b.Frame(profile.Frame{Function: "work"})
+	for _, second := range []time.Duration{1, 2, 45} {
+		err = errors.Join(err, b.AddAt(epoch.Add(second*time.Second).UnixNano(), []uint32{f}, nil, 1))
+	}
+	if err := errors.Join(err, s.add(encoded(t, b, epoch))); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]int{"format=pprof": 1, "format=pprof&times=false": 1, "format=pprof&times=true": 2, "format=otlp&times=true": 2} {
+		_, body, _ := get(s, "/api/profiles/merged?start="+at(0)+"&end="+at(0.5)+"&"+query)
+		p, err := read.Read(strings.NewReader(body), read.Options{Times: true}, profile.DefaultLimits())
+		if err != nil || len(p.Samples) != want || p.Total() != 2 {
+			t.Errorf("%s: %v, %+v, want %d samples", query, err, p, want)
+		}
+	}
+	for _, query := range []string{"format=folded&times=true", "times=1"} {
+		if status, body, _ := get(s, "/api/profiles/merged?"+query); status != 400 {
+			t.Errorf("%s: %d %s", query, status, body)
+		}
 	}
 }
 

@@ -120,6 +120,7 @@ func interval(q url.Values, prefix string) (start, end time.Time, err error) {
 type query struct {
 	start, end time.Time
 	labels     []profile.Label
+	times      bool // keep samples of different times apart
 }
 
 // readQuery reads the parameters of one side: start, end, workload, and label=KEY:VALUE, which may be repeated.
@@ -211,13 +212,14 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 			return nil, err
 		}
 		part := e.begin.Before(a.start) || e.end.After(a.end)
-		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{Times: part})
+		p, err := read.Open(filepath.Join(s.opts.Dir, e.name()), read.Options{Times: part || a.times})
 		if err != nil {
 			skipped++ // it was removed meanwhile, or the disk has lost it
 			continue
 		}
 		if b == nil {
 			b = profile.NewBuilder("pprof", p.Values, limits())
+			b.Times = a.times
 		}
 		switch err := b.Merge(p, func(one *profile.Sample) bool { return a.during(one) && matches(p, one, a.labels) }); {
 		case errors.Is(err, profile.ErrValues):
@@ -276,6 +278,14 @@ func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	format, err2 := write.Choose(name, "")
 	if differs && !write.Graph(name) {
 		err2 = errors.New("a difference has the format svg or html")
+	}
+	switch v := q.Get("times"); {
+	case v == "true" && format.Times:
+		a.times = true
+	case v == "true":
+		err2 = cmp.Or(err2, errors.New("times=true: use the format pprof or otlp"))
+	case v != "" && v != "false":
+		err2 = cmp.Or(err2, fmt.Errorf("times=%.60q: use true or false", v))
 	}
 	var b bytes.Buffer
 	if !s.inTurn(w, r, errors.Join(err, err2), func(ctx context.Context) error {

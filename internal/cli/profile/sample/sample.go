@@ -296,7 +296,7 @@ func (r *run) profile(change func(*pprof.Profile) *pprof.Profile) (b bytes.Buffe
 	if err := out.Write(&b); err != nil {
 		return b, nil, fmt.Errorf("making the profile: %w", err)
 	}
-	if p, err = read.Read(bytes.NewReader(b.Bytes()), read.Options{}, profile.DefaultLimits()); err != nil {
+	if p, err = read.Read(bytes.NewReader(b.Bytes()), read.Options{Times: r.Format.Times && r.Format.Name != "pprof"}, profile.DefaultLimits()); err != nil {
 		return b, nil, fmt.Errorf("reading the profile: %w", err)
 	}
 	return b, p, nil

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -66,7 +67,7 @@ func readBinary(in *bufio.Reader, o Options, limits profile.Limits) (*profile.Pr
 	if err != nil {
 		return nil, fmt.Errorf("as a request of OTLP: %w", err)
 	}
-	parsed := otlp{ProfilesDictionary: from.Dictionary(), limits: limits}
+	parsed := otlp{ProfilesDictionary: from.Dictionary(), limits: limits, times: o.Times}
 	return parsed.read(from)
 }
 
@@ -80,6 +81,9 @@ type otlp struct {
 	used   int                     // frames of samples
 	cached map[int32]profile.Label // attributes
 	failed bool                    // an index is outside of its table
+	times  bool                    // samples of different times are kept apart
+	began  time.Time               // the first beginning of a profile, and the last end
+	ended  time.Time
 }
 
 // each calls f with each profile and the attributes of what it is about.
@@ -126,7 +130,29 @@ func (o *otlp) read(from pprofile.Profiles) (*profile.Profile, error) {
 	if o.failed {
 		return nil, errIndex
 	}
-	return o.b.Profile(), nil
+	p := o.b.Profile()
+	if !o.began.IsZero() {
+		p.Began, p.Lasted = o.began, o.ended.Sub(o.began)
+	}
+	return p, nil
+}
+
+// maxTime is the last time that a profile may have: in nanoseconds since 1970, as a signed number.
+const maxTime = math.MaxInt64 / 2
+
+// cover extends the time that all profiles cover.
+func (o *otlp) cover(p pprofile.Profile) {
+	began, lasted := uint64(p.Time()), p.DurationNano()
+	if began == 0 || began > maxTime || lasted > maxTime-began {
+		return
+	}
+	first, last := time.Unix(0, int64(began)), time.Unix(0, int64(began+lasted))
+	if o.began.IsZero() || first.Before(o.began) {
+		o.began = first
+	}
+	if last.After(o.ended) {
+		o.ended = last
+	}
 }
 
 func (o *otlp) text(i int32) string {
@@ -142,22 +168,11 @@ func (o *otlp) typeOf(p pprofile.Profile) profile.ValueType {
 }
 
 func (o *otlp) profile(p pprofile.Profile, common []profile.Label) error {
+	o.cover(p)
 	values := make([]int64, len(o.types))
-	at := slices.Index(o.types, o.typeOf(p))
+	kind := slices.Index(o.types, o.typeOf(p))
 	var stack []uint32
 	for n, s := range p.Samples().All() {
-		clear(values)
-		// Without values, each timestamp counts one.
-		values[at] = int64(s.TimestampsUnixNano().Len())
-		if s.Values().Len() > 0 {
-			values[at] = 0
-			for _, v := range s.Values().All() {
-				if v < 0 || values[at] > math.MaxInt64/4-v {
-					return fmt.Errorf("sample %d: a value is negative, or they add up to more than 2^61", n+1)
-				}
-				values[at] += v
-			}
-		}
 		var err error
 		if stack, err = o.stack(stack[:0], s.StackIndex()); err != nil {
 			return fmt.Errorf("sample %d: %w", n+1, err)
@@ -166,9 +181,55 @@ func (o *otlp) profile(p pprofile.Profile, common []profile.Label) error {
 		if err != nil {
 			return fmt.Errorf("sample %d: %w", n+1, err)
 		}
-		if err := o.b.Add(stack, labels, values...); err != nil {
+		err = o.values(s, len(stack), func(at, value int64) error {
+			clear(values)
+			values[kind] = value
+			return o.b.AddAt(at, stack, labels, values...)
+		})
+		if err != nil {
 			return fmt.Errorf("sample %d: %w", n+1, err)
 		}
+	}
+	return nil
+}
+
+// values calls add with each time of a sample and its value, or with 0 and the sum if the sample has no times or they are not kept
+// apart. A sample without values has the value 1 at each of its times.
+func (o *otlp) values(s pprofile.Sample, frames int, add func(at, value int64) error) error {
+	values, times := s.Values(), s.TimestampsUnixNano()
+	n := values.Len()
+	value := values.At
+	if n == 0 {
+		n, value = times.Len(), func(int) int64 { return 1 }
+	}
+	apart := o.times && n > 0 && times.Len() == n
+	sum := int64(0)
+	for i := range n {
+		v := value(i)
+		if v < 0 || sum > math.MaxInt64/4-v {
+			return errors.New("a value is negative, or they add up to more than 2^61")
+		}
+		sum += v
+		if !apart {
+			continue
+		}
+		if err := o.refer(frames); err != nil {
+			return err
+		}
+		if err := add(int64(min(times.At(i), maxTime)), v); err != nil {
+			return err
+		}
+	}
+	if apart {
+		return nil
+	}
+	return add(0, sum)
+}
+
+// refer counts frames that samples refer to.
+func (o *otlp) refer(frames int) error {
+	if o.used += frames; o.used > maxReferences {
+		return fmt.Errorf("its samples have more than %d frames, %w", maxReferences, profile.ErrLimit)
 	}
 	return nil
 }
@@ -182,8 +243,8 @@ func (o *otlp) stack(into []uint32, i int32) ([]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
-		if o.used += len(frames); o.used > maxReferences {
-			return nil, fmt.Errorf("its samples have more than %d frames, %w", maxReferences, profile.ErrLimit)
+		if err := o.refer(len(frames)); err != nil {
+			return nil, err
 		}
 		if into = append(into, frames...); len(into) > o.limits.Depth {
 			return nil, fmt.Errorf("more than %d frames, %w", o.limits.Depth, profile.ErrLimit)

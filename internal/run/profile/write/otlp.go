@@ -5,6 +5,7 @@ package write
 import (
 	"cmp"
 	"io"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -13,7 +14,8 @@ import (
 )
 
 // writeOTLP writes the request that an OTLP exporter of profiles sends, in protobuf
-// (opentelemetry/proto/collector/profiles/v1development). Each value becomes a profile of its own, with the same stacks.
+// (opentelemetry/proto/collector/profiles/v1development). Each value becomes a profile of its own, with the same stacks. The times of
+// a stack with the same labels are in one sample, which has a value for each.
 func writeOTLP(w io.Writer, p *profile.Profile, title string) error {
 	out := pprofile.NewProfiles()
 	resource := out.ResourceProfiles().AppendEmpty()
@@ -25,9 +27,14 @@ func writeOTLP(w io.Writer, p *profile.Profile, title string) error {
 	for i, f := range p.Frames {
 		locations[i] = d.location(f)
 	}
-	stacks := make([]int32, len(p.Samples))
-	for i := range p.Samples {
-		stacks[i] = int32(d.StackTable().Len())
+	order, begins := grouped(p)
+	stacks := make([]int32, len(order)) // by position in order
+	for n, i := range order {
+		if n > 0 && slices.Equal(p.Samples[order[n-1]].Stack, p.Samples[i].Stack) {
+			stacks[n] = stacks[n-1]
+			continue
+		}
+		stacks[n] = int32(d.StackTable().Len())
 		to := d.StackTable().AppendEmpty().LocationIndices()
 		to.EnsureCapacity(len(p.Samples[i].Stack))
 		for _, f := range p.Samples[i].Stack {
@@ -44,14 +51,27 @@ func writeOTLP(w io.Writer, p *profile.Profile, title string) error {
 		one := scope.Profiles().AppendEmpty()
 		one.SampleType().SetTypeStrindex(d.text(of.Type))
 		one.SampleType().SetUnitStrindex(d.text(of.Unit))
-		for i := range p.Samples {
-			if p.Samples[i].Values[v] == 0 {
+		if !p.Began.IsZero() {
+			one.SetTime(pcommon.NewTimestampFromTime(p.Began))
+			one.SetDurationNano(uint64(max(p.Lasted, 0)))
+		}
+		var s pprofile.Sample
+		started := false // s is of this group
+		for n, i := range order {
+			started = started && !begins[n]
+			from := &p.Samples[i]
+			if from.Values[v] == 0 {
 				continue
 			}
-			s := one.Samples().AppendEmpty()
-			s.SetStackIndex(stacks[i])
-			s.AttributeIndices().FromRaw(sets[p.Samples[i].Labels])
-			s.Values().Append(p.Samples[i].Values[v])
+			if !started {
+				s, started = one.Samples().AppendEmpty(), true
+				s.SetStackIndex(stacks[n])
+				s.AttributeIndices().FromRaw(sets[from.Labels])
+			}
+			s.Values().Append(from.Values[v])
+			if from.At > 0 {
+				s.TimestampsUnixNano().Append(uint64(from.At))
+			}
 		}
 	}
 	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(out)
@@ -60,6 +80,26 @@ func writeOTLP(w io.Writer, p *profile.Profile, title string) error {
 	}
 	_, err = w.Write(data)
 	return err
+}
+
+// grouped returns the samples so that those with the same stack and labels are adjacent, in the order of their times, and where
+// groups begin. A sample without a time is a group of its own, because a sample has either no times or one for each value.
+func grouped(p *profile.Profile) (order []int, begins []bool) {
+	order, begins = make([]int, len(p.Samples)), make([]bool, len(p.Samples))
+	for i := range order {
+		order[i] = i
+	}
+	compare := func(a, b *profile.Sample) int {
+		return cmp.Or(slices.Compare(a.Stack, b.Stack), cmp.Compare(a.Labels, b.Labels))
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &p.Samples[i], &p.Samples[j]
+		return cmp.Or(compare(a, b), cmp.Compare(a.At, b.At), cmp.Compare(i, j))
+	})
+	for n, i := range order {
+		begins[n] = n == 0 || p.Samples[order[n-1]].At == 0 || compare(&p.Samples[order[n-1]], &p.Samples[i]) != 0
+	}
+	return order, begins
 }
 
 // dictionary has the tables that all profiles of a file share. The first entry of each is the empty one.

@@ -25,18 +25,19 @@ import (
 type Format struct {
 	Name       string
 	Extensions []string
+	Times      bool // samples of different times are kept apart, so a profile should be read with them
 	write      func(io.Writer, *profile.Profile, string) error
 }
 
 // formats lists the formats.
 func formats() []Format {
 	return []Format{
-		{"pprof", []string{".pb.gz", ".pprof", ".pb"}, writePprof},
-		{"folded", []string{".folded", ".collapsed", ".txt"}, writeFolded},
-		{"otlp", []string{".otlp"}, writeOTLP},
-		{"speedscope", []string{".speedscope.json", ".json"}, writeSpeedscope},
-		{"svg", []string{".svg"}, writeSVG},
-		{"html", []string{".html", ".htm"}, writeHTML},
+		{"pprof", []string{".pb.gz", ".pprof", ".pb"}, true, writePprof},
+		{"folded", []string{".folded", ".collapsed", ".txt"}, false, writeFolded},
+		{"otlp", []string{".otlp"}, true, writeOTLP},
+		{"speedscope", []string{".speedscope.json", ".json"}, false, writeSpeedscope},
+		{"svg", []string{".svg"}, false, writeSVG},
+		{"html", []string{".html", ".htm"}, false, writeHTML},
 	}
 }
 
