@@ -7,7 +7,6 @@
 package continuous
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -263,13 +262,10 @@ func (p *Profiler) finish() error {
 	}
 	out, _ := p.recording.Profile(p.about)
 	p.recording = nil
-	if err := out.CheckValid(); err != nil {
+	data, err := encode(out, maxOne)
+	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := out.Write(&b); err != nil {
-		return err
-	}
-	p.profiles.add(b.Bytes())
+	p.profiles.add(data)
 	return nil
 }

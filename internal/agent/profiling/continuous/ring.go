@@ -14,6 +14,7 @@ import (
 const (
 	maxWaiting = 16
 	maxBytes   = 8 << 20
+	maxOne     = maxBytes / 2 // of one of them
 )
 
 // header is the HTTP header with the name of the profile in an answer. A client passes this name to get the next one.

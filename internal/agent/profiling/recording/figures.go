@@ -148,7 +148,7 @@ func (f Figures) notes() []string {
 		notes = append(notes, fmt.Sprintf("lost: %d samples of all processes in the kernel and %d of the recorded ones here, because there was no room", f.Lost, f.Dropped))
 	}
 	if f.Stackless > 0 {
-		notes = append(notes, fmt.Sprintf("%d samples lost a stack, because there was no room for it in the kernel", f.Stackless))
+		notes = append(notes, fmt.Sprintf("%d samples lost a stack, because there was no room for it", f.Stackless))
 	}
 	switch f.about.Event {
 	case profiling.SystemCalls:

@@ -16,6 +16,9 @@ import (
 
 // Limits of a recording. What exceeds them is counted as dropped.
 const (
+	// parts is the number of workloads that can use up their part of the memory of a recording of all workloads. The samples of a
+	// workload that needs more lose their stacks, so that it cannot take the room of the others.
+	parts        = 4
 	maxStacks    = 1 << 18 // different stacks of different threads
 	maxLocations = 1 << 20 // different addresses
 	maxBytes     = 256 << 20
@@ -55,6 +58,9 @@ type sample struct {
 	kind
 }
 
+// use is the memory that a workload needs.
+type use struct{ bytes, locations int }
+
 // kind has the properties of a sample besides its stacks.
 type kind struct {
 	enclave   uint64 // TCS
@@ -74,6 +80,7 @@ type Recording struct {
 	samples     []sample
 	key         []byte
 	used        int
+	workloads   map[string]*use
 
 	clock         clock
 	kept, dropped uint64
@@ -82,7 +89,7 @@ type Recording struct {
 // New returns an empty recording.
 func New(o Options) *Recording {
 	o.Locations, o.Bytes, o.Moments = cmp.Or(o.Locations, maxLocations), cmp.Or(o.Bytes, maxBytes), cmp.Or(o.Moments, maxMoments)
-	return &Recording{Options: o, locationIDs: map[locationKey]uint32{}, index: map[string]int{}}
+	return &Recording{Options: o, locationIDs: map[locationKey]uint32{}, index: map[string]int{}, workloads: map[string]*use{}}
 }
 
 // Kept returns the number of samples that were kept.
@@ -101,9 +108,26 @@ func (r *Recording) Add(s *profiling.Sample) {
 		r.Wanted(p)
 	}
 	r.kept += s.Samples
-	stack := make([]uint32, 0, len(s.Kernel)+len(s.User))
-	left := false
-walk:
+	of := r.workloads[p.Workload]
+	if of == nil {
+		of = &use{}
+		r.workloads[p.Workload] = of
+	}
+	stack, left, ok := r.stack(s, p, of)
+	if !ok || !r.add(s, p, stack, left, of) {
+		without := *s
+		without.Kernel, without.User, without.StackLost = nil, nil, true
+		if !r.add(&without, p, nil, false, of) {
+			r.dropped += s.Samples
+		}
+	}
+}
+
+// stack returns the locations of a stack, and whether it was cut where it leaves the code. It returns false if there is no room
+// for them.
+func (r *Recording) stack(s *profiling.Sample, p *symbol.Process, of *use) (stack []uint32, left, ok bool) {
+	stack = make([]uint32, 0, len(s.Kernel)+len(s.User))
+
 	for _, part := range [][]uint64{s.Kernel, s.User} {
 		for i, address := range part {
 			if i > 0 {
@@ -114,22 +138,28 @@ walk:
 				l.Process, l.Mapping = p, r.Table.Mapping(p, address)
 			}
 			if i > 0 && l.Mapping == nil && p.Mapped() {
-				left = true // a return address must be code
-				break walk
+				return stack, true, true // a return address must be code
 			}
-			at, ok := r.location(l)
+			at, ok := r.location(l, of)
 			if !ok {
-				r.dropped += s.Samples
-				return
+				return nil, false, false
 			}
 			stack = append(stack, at)
 		}
 	}
-	r.add(s, p, stack, left)
+	return stack, false, true
+}
+
+// part is what of a limit one workload may use.
+func (r *Recording) part(limit int) int {
+	if r.All {
+		return limit / parts
+	}
+	return limit
 }
 
 // location returns the index of a location.
-func (r *Recording) location(l symbol.Location) (uint32, bool) {
+func (r *Recording) location(l symbol.Location, of *use) (uint32, bool) {
 	key := locationKey{l.Process, l.Mapping, l.Address}
 	if l.Mapping != nil && !l.Mapping.Generated() {
 		key.process = nil
@@ -138,16 +168,19 @@ func (r *Recording) location(l symbol.Location) (uint32, bool) {
 	if known {
 		return at, true
 	}
-	if len(r.locations) >= r.Locations {
+	if len(r.locations) >= r.Locations || of.locations >= r.part(r.Locations) {
 		return 0, false
 	}
+	of.locations++
 	at = uint32(len(r.locations))
 	r.locationIDs[key] = at
 	r.locations = append(r.locations, l)
 	return at, true
 }
 
-func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, left bool) {
+// add adds a sample with its stack. It returns false if there is no room. A workload that has used up its part may still add samples
+// without a stack.
+func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, left bool, by *use) bool {
 	r.key = r.key[:0]
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.PID)<<32|uint64(s.TID))
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.Start))
@@ -171,11 +204,11 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	}
 	at, known := r.index[string(r.key)]
 	if !known {
-		r.used += 8*len(stack) + 256
-		if len(r.samples) >= maxStacks || r.used > r.Bytes {
-			r.dropped += s.Samples
-			return
+		needs := 8*len(stack) + 256
+		if len(r.samples) >= maxStacks || r.used+needs > r.Bytes || len(stack) > 0 && by.bytes+needs > r.part(r.Bytes) {
+			return false
 		}
+		r.used, by.bytes = r.used+needs, by.bytes+needs
 		at = len(r.samples)
 		r.index[string(r.key)] = at
 		r.samples = append(r.samples, sample{
@@ -186,4 +219,5 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	r.samples[at].samples += s.Samples
 	r.samples[at].events += s.Events
 	r.at(&r.samples[at], s.Samples, s.Events)
+	return true
 }

@@ -89,7 +89,7 @@ func TestTimesShareTheirStack(t *testing.T) {
 	began := time.Unix(1000, 0)
 	for i := range 3 {
 		r.Tick(began.Add(time.Duration(i) * bucket))
-		r.add(&profiling.Sample{Samples: 1, Events: 1, Call: -1, Cause: -1, Thread: "thread"}, &symbol.Process{}, nil, false)
+		r.add(&profiling.Sample{Samples: 1, Events: 1, Call: -1, Cause: -1, Thread: "thread"}, &symbol.Process{}, nil, false, &use{})
 	}
 	p, _ := r.Profile(About{Event: profiling.Cycles, Frequency: 99})
 	if len(p.Sample) != 2 || p.Sample[0].Value[0] != 2 || p.Sample[1].Value[0] != 1 {
