@@ -41,6 +41,8 @@ func modes() []mode {
 		{name: "empty", is: "a typed program on the entry of system calls that does nothing: the minimum cost", start: startEmpty},
 		{name: "exact", is: "`teescope agent --overhead.budget=100%`: every event is counted", start: agentWith("--overhead.budget=100%")},
 		{name: "exact-time", is: "the same, and the time of system calls", start: agentWith("--overhead.budget=100%", "--syscalls.time")},
+		{name: "profiles", is: "the same as exact, and 19 samples of stacks per second and CPU (`--profiles.enabled`)",
+			start: agentWith("--overhead.budget=100%", "--profiles.enabled")},
 		{name: "budget", is: "`teescope agent` with its defaults: a budget of 1 %", start: agentWith(), warm: budgetWarm},
 		{name: "up", is: "`teescope up` with its defaults: agent, database and page", start: startUp, warm: budgetWarm},
 		{name: "lean", is: "a reference program, the minimum that ebpf_exporter does: a typed program, one LRU hash by process and call", start: reference("lean")},

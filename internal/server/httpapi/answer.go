@@ -136,6 +136,9 @@ func (s *Server) inMemory(next http.Handler) http.Handler {
 	})
 }
 
+// SetReadDeadline is for http.ResponseController: a handler may give a client less time for its request.
+func (a *answer) SetReadDeadline(at time.Time) error { return a.control.SetReadDeadline(at) }
+
 // Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.to.Header() }
 

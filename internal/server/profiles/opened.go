@@ -12,6 +12,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -26,6 +27,10 @@ const (
 	maxOpened      = 4 // files of a request
 	maxOpenedBytes = 16 << 20
 	maxUploads     = 2 // at a time, so that clients that send slowly hold no place of other queries
+	// A client has this time for the files, and more with each byte at this rate in bytes per second. So those that send more slowly
+	// give up their place soon: all files of a request take at most 27 s.
+	uploadTime = 5 * time.Second
+	uploadRate = 768 << 10
 )
 
 // opened are the recorded files of a request, which the server does not keep.
@@ -59,7 +64,11 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 			return
 		}
 		defer received()
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOpenedBytes))
+		body, err := io.ReadAll(&timely{from: http.MaxBytesReader(w, r.Body, maxOpenedBytes), until: http.NewResponseController(w).SetReadDeadline, began: time.Now()})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			refuse(w, fmt.Errorf("%w: send at least %d KiB/s", errSlow, uploadRate>>10))
+			return
+		}
 		if err != nil {
 			refuse(w, invalid{fmt.Errorf("reading the files, which may have %d MiB: %w", maxOpenedBytes>>20, err)})
 			return
@@ -79,6 +88,30 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 		received()
 		jsonapi.Answer(w, got)
 	}
+}
+
+// errSlow is the error of a client that sends too slowly.
+var errSlow = errors.New("the files have not arrived in time")
+
+// timely reads until a deadline, which moves with each byte.
+type timely struct {
+	from  io.Reader
+	until func(time.Time) error
+	began time.Time
+	bytes int64
+}
+
+func (t *timely) Read(b []byte) (int, error) {
+	limit := uploadTime + time.Duration(t.bytes)*time.Second/uploadRate
+	if err := t.until(t.began.Add(limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	n, err := t.from.Read(b)
+	t.bytes += int64(n)
+	if errors.Is(err, io.EOF) {
+		_ = t.until(time.Time{}) // the answer has no such deadline; without support there was none
+	}
+	return n, err
 }
 
 func readOpened(ctx context.Context, r *http.Request) (o opened, err error) {

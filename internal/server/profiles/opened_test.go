@@ -9,9 +9,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -99,6 +102,68 @@ func TestOpenedFilesAreBounded(t *testing.T) {
 	// A page sends its files twice at a time, and again when another span is chosen, so a request waits for a place.
 	if status, body := openUntil(leaving{t.Context(), s, new(sync.Once)}, t, s, "/api/profiles/tree", one); status != 200 {
 		t.Errorf("after another upload: %d %s", status, body)
+	}
+}
+
+// sender is a client that sends a body in parts, and the connection's deadlines of reading.
+type sender struct {
+	*httptest.ResponseRecorder
+	parts [][]byte // nil: it sends nothing until the deadline
+	until []time.Time
+}
+
+func (c *sender) SetReadDeadline(at time.Time) error {
+	c.until = append(c.until, at)
+	return nil
+}
+
+func (c *sender) Read(b []byte) (int, error) {
+	if len(c.parts) == 0 {
+		return 0, io.EOF
+	}
+	part := c.parts[0]
+	c.parts = c.parts[1:]
+	if part == nil {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return copy(b, part), nil
+}
+
+// A client that sends too slowly gives up its place. What it has sent moves its deadline, which ends with the files.
+func TestSlowUploadsEnd(t *testing.T) {
+	s := filled(t, 0, nil)
+	for _, tt := range []struct {
+		parts   [][]byte
+		seconds []float64
+		status  int
+	}{
+		{[][]byte{nil}, []float64{5}, 408},
+		{[][]byte{make([]byte, 96), nil}, []float64{5, 5 + 96./uploadRate}, 408},
+		{[][]byte{make([]byte, 300), make([]byte, 200)}, []float64{5, 5 + 300./uploadRate, 5 + 500./uploadRate}, 400}, // no files
+	} {
+		c := &sender{ResponseRecorder: httptest.NewRecorder(), parts: tt.parts}
+		began := time.Now()
+		s.ServeHTTP(c, httptest.NewRequest(http.MethodPost, "/api/profiles/tree", c))
+		if c.Code != tt.status || len(s.uploads) != 0 {
+			t.Errorf("%d %s, %d places are held", c.Code, c.Body, len(s.uploads))
+		}
+		if tt.status == 400 { // the answer has no deadline
+			if last := c.until[len(c.until)-1]; !last.IsZero() {
+				t.Errorf("the deadline of the answer is %v", last)
+			}
+			c.until = c.until[:len(c.until)-1]
+		}
+		if len(c.until) != len(tt.seconds) {
+			t.Fatalf("deadlines %v, want %d", c.until, len(tt.seconds))
+		}
+		for i, at := range c.until {
+			if after := at.Sub(c.until[0]).Seconds() + 5; math.Abs(after-tt.seconds[i]) > 1e-6 || at.Before(began.Add(uploadTime)) {
+				t.Errorf("deadline %d is %v after the beginning, want %v", i, after, tt.seconds[i])
+			}
+		}
+	}
+	if whole := uploadTime + maxOpenedBytes*time.Second/uploadRate; whole > patience {
+		t.Errorf("files of the largest size may take %v, others wait for %v", whole, patience)
 	}
 }
 

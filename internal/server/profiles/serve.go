@@ -366,6 +366,8 @@ func refuse(w http.ResponseWriter, err error) {
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
 	case errors.Is(err, profile.ErrLimit):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
+	case errors.Is(err, errSlow):
+		jsonapi.Refuse(w, http.StatusRequestTimeout, jsonapi.Timeout, err)
 	case errors.Is(err, errBusy):
 		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
