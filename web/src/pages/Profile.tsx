@@ -15,7 +15,8 @@ import { FlameCanvas } from "./profile/FlameCanvas";
 import { FunctionTable } from "./profile/FunctionTable";
 import { chosenIn, partOf } from "./profile/part";
 import { ThreadCanvas, threadName } from "./profile/ThreadCanvas";
-import { buildTree, callees, callers, functions, matching, type Tree, valueOf, WHOLE } from "./profile/tree";
+import { useSearch } from "./profile/search";
+import { buildTree, callees, callers, functions, type Tree, WHOLE } from "./profile/tree";
 import "../styles/profile.css";
 
 /** Profiles are of a minute, so a live page asks twice in one. */
@@ -178,8 +179,8 @@ function Graphs({ profile }: { profile: ProfileTree }) {
   const [picked, setPicked] = useState<string | undefined>(undefined);
   const tree = useMemo(() => buildTree(profile.table, profile.total, profile), [profile]);
   const rows = useMemo(() => functions(tree), [tree]);
-  const marked = useMemo(() => matching(profile.table, search), [profile, search]);
-  const found = useMemo(() => (marked ? valueOf(tree, marked) : 0), [tree, marked]);
+  const found = useSearch(tree, search);
+  const marked = found?.marked;
   const differs = profile.before.length > 0;
   const change = useMemo(() => (differs ? { before: profile.before, after: profile.after } : undefined), [profile]);
   const frame = profile.table.findIndex((f) => `${f.name}\n${f.library}` === picked);
@@ -216,7 +217,7 @@ function Graphs({ profile }: { profile: ProfileTree }) {
             }}
           />
         </label>
-        <span role="status">{marked && `${formatShare(found / profile.total)} of the time`}</span>
+        <span role="status">{found && `${formatShare(found.value / profile.total)} of the time`}</span>
         <span class="at">{differs ? "Orange has a larger share than before, and blue a smaller one" : "Colours are libraries; orange is the kernel, grey has no name"}</span>
       </div>
       <FlameCanvas tree={tree} title="Flame graph" say={(node) => say(tree, node)} marked={marked} change={change} onFunction={pick} />

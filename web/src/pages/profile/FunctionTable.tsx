@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The functions of a profile as a table.
+import { useMemo } from "preact/hooks";
 import { formatShare } from "../../lib/units";
 import { type FunctionRow, type Tree, WHOLE } from "./tree";
 
@@ -16,7 +17,7 @@ interface FunctionTableProps {
 
 export function FunctionTable({ tree, rows, marked, value, onFunction }: FunctionTableProps) {
   const whole = tree.total[WHOLE] ?? 1;
-  const found = marked ? rows.filter((r) => marked[r.frame] === 1) : rows;
+  const found = useMemo(() => (marked ? rows.filter((r) => marked[r.frame] === 1) : rows), [rows, marked]);
   return (
     <>
       <div class="table-scroll functions" tabIndex={0} role="group" aria-label="Functions, table">

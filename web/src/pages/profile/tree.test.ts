@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { changeStep } from "./colours";
-import { buildTree, callees, callers, functions, matching, moved, nodeAt, type Tree, valueOf, visible } from "./tree";
+import { buildTree, callees, callers, functions, moved, nodeAt, type Tree, visible } from "./tree";
 
 const table = ["main", "parse", "read", "write"].map((name) => ({ name, library: `/bin/${name === "read" ? "libc" : "app"}`, kind: "" }));
 
@@ -38,12 +38,6 @@ it("adds up functions, and counts one that calls itself once", () => {
 it("merges callers and callees of a function", () => {
   expect(paths(callers(tree, 2))).toEqual({ read: 35, "read/parse": 35, "read/parse/main": 30, "read/parse/parse": 5, "read/parse/parse/main": 5 });
   expect(paths(callees(tree, 1))).toEqual({ parse: 70, "parse/read": 30, "parse/parse": 20, "parse/parse/read": 5 });
-});
-
-it("searches names and libraries, and counts nested hits once", () => {
-  expect(valueOf(tree, matching(table, "PARSE") ?? new Uint8Array())).toBe(70);
-  expect(valueOf(tree, matching(table, "libc") ?? new Uint8Array())).toBe(35);
-  expect(matching(table, " ")).toBeUndefined();
 });
 
 it("moves by arrows", () => {

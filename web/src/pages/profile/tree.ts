@@ -155,12 +155,6 @@ export function moved(tree: Tree, node: number, key: string): number {
   return row[firstAfter(tree, row, at(tree.start, node), 0) + (key === "ArrowRight" ? 1 : -1)] ?? node;
 }
 
-/** Which functions of the table a text matches. */
-export function matching(table: readonly TreeFrame[], wanted: string): Uint8Array | undefined {
-  const text = wanted.trim().toLowerCase();
-  return text === "" ? undefined : Uint8Array.from(table, (f) => Number(f.name.toLowerCase().includes(text) || f.library.toLowerCase().includes(text)));
-}
-
 /** The nodes with wanted functions that are not below another one. */
 function outermost(tree: Tree, wanted: (frame: number) => boolean): number[] {
   const found: number[] = [];
@@ -170,11 +164,6 @@ function outermost(tree: Tree, wanted: (frame: number) => boolean): number[] {
     i = hit ? at(tree.end, i) : i + 1;
   }
   return found;
-}
-
-/** The value of all nodes with a marked function, each counted once. */
-export function valueOf(tree: Tree, marked: Uint8Array): number {
-  return outermost(tree, (frame) => marked[frame] === 1).reduce((sum, node) => sum + at(tree.total, node), 0);
 }
 
 export interface FunctionRow {
