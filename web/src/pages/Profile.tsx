@@ -93,7 +93,7 @@ export function Profile() {
             }}
           />
         )}
-        {times && <p class="page-note">{threadNote(times)}</p>}
+        {times && <p class="page-note">{threadNote(times, files.length > 0)}</p>}
         {!times && <p class="page-note">{threads.error ? threads.error.message : none ? NONE : "Loading…"}</p>}
         {!none && (
           <p class="page-note">
@@ -166,9 +166,10 @@ function partText({ pid, tid, from, to }: ProfilePart, times: ThreadTimes | unde
   return `${thread ? threadName(thread) : tid === "" ? "all threads" : `thread ${tid}`}, ${formatClock(from)} to ${formatClock(to)}`;
 }
 
-function threadNote({ threads, left_out, untimed, width }: ThreadTimes): string {
+function threadNote({ threads, left_out, untimed, width }: ThreadTimes, recorded: boolean): string {
   const parts = [`A column is ${formatValue(width, "seconds")}. Drag over a span, or click a thread, to see its code.`];
   if (threads.length === 0) parts[0] = "No sample of this time and workload says when it was taken.";
+  if (!recorded) parts.push("Kept profiles have CPU time only: recordings have waits with their reasons.");
   if (left_out > 0) parts.push(`${left_out} threads with less time are left out.`);
   if (untimed > 0) parts.push(`${untimed} profiles have no times, so they are not here.`);
   return parts.join(" ");
