@@ -262,7 +262,7 @@ func (p *Profiler) finish() error {
 	}
 	out, _ := p.recording.Profile(p.about)
 	p.recording = nil
-	data, err := encode(out, maxOne)
+	data, err := recording.Encode(out, maxOne)
 	if err != nil {
 		return err
 	}

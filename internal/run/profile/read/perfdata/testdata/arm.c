@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Functions with names and data between them, so that the assembler writes mapping symbols ($x, $d). */
 __attribute__((noinline)) long spin(long n)
 {

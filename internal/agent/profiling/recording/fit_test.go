@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package continuous
+package recording
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func crowded(stacks, depth int) *pprof.Profile {
 // A workload with too many stacks loses its own, and keeps its time. The others keep theirs.
 func TestStacksOfOneWorkloadTakeNoRoomOfOthers(t *testing.T) {
 	for _, tt := range []struct{ most, crowd int }{{1 << 20, 5000}, {20_000, 2}} {
-		data, err := encode(crowded(5000, 8), tt.most)
+		data, err := Encode(crowded(5000, 8), tt.most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestStacksOfOneWorkloadTakeNoRoomOfOthers(t *testing.T) {
 
 // Threads without stacks can be too many too. The profile is refused, and nothing is repeated without end.
 func TestProfilesThatCannotFitAreRefused(t *testing.T) {
-	if data, err := encode(crowded(100, 2), 100); err == nil {
+	if data, err := Encode(crowded(100, 2), 100); err == nil {
 		t.Errorf("%d bytes", len(data))
 	}
 	var b bytes.Buffer
@@ -78,7 +78,7 @@ func TestProfilesThatCannotFitAreRefused(t *testing.T) {
 	if err := p.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := encode(p, b.Len()); err != nil || len(data) > b.Len() {
+	if data, err := Encode(p, b.Len()); err != nil || len(data) > b.Len() {
 		t.Errorf("a profile of exactly the limit: %v", err)
 	}
 }

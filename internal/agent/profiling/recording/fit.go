@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package continuous
+package recording
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ const sampleBytes, frameBytes = 80, 3
 // maxNotes is the number of workloads that the notes name.
 const maxNotes = 4
 
-// encode writes a profile in at most a number of bytes. If it is larger, the workloads with the most stacks lose theirs, so that
+// Encode writes a profile in at most a number of bytes. If it is larger, the workloads with the most stacks lose theirs, so that
 // those of the others stay. Their time stays too, in a location without a name.
-func encode(p *pprof.Profile, most int) ([]byte, error) {
+func Encode(p *pprof.Profile, most int) ([]byte, error) {
 	for {
 		if err := p.CheckValid(); err != nil {
 			return nil, err
