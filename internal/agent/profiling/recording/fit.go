@@ -58,7 +58,7 @@ func workloadOf(s *pprof.Sample) string {
 
 // stacked reports whether a sample has more than a location without a name.
 func stacked(s *pprof.Sample) bool {
-	return len(s.Location) > 1 || s.Location[0].Address != 0 || s.Location[0].Line != nil || s.Location[0].Mapping != nil
+	return len(s.Location) > 1 || s.Location[0].Address != 0 || len(s.Location[0].Line) > 0 || s.Location[0].Mapping != nil
 }
 
 // estimate returns the bytes of the samples that have stacks, by workload.
