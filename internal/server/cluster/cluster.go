@@ -94,19 +94,21 @@ func (p *Pods) Run(ctx context.Context) error {
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
-		kubernetes.Follow(ctx, p.follower(client, "pods"), func(all []kubernetes.Pod) { p.set(func() { p.pods = all }) })
+		kubernetes.Follow(ctx, p.follower(client, "pods"), func(all []kubernetes.Pod) { p.set("pods", func() { p.pods = all }) })
 	})
 	both.Go(func() {
-		kubernetes.Follow(ctx, p.follower(client, "nodes"), func(all []kubernetes.Node) { p.set(func() { p.nodes = all }) })
+		kubernetes.Follow(ctx, p.follower(client, "nodes"), func(all []kubernetes.Node) { p.set("nodes", func() { p.nodes = all }) })
 	})
 	both.Wait()
 	return nil
 }
 
-func (p *Pods) set(f func()) {
+// set stores what was read. The next failure is logged, also if it is the same as the last one.
+func (p *Pods) set(what string, store func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f()
+	store()
+	delete(p.said, what)
 }
 
 func (p *Pods) follower(c *kubernetes.Client, what string) kubernetes.Follower {
@@ -116,13 +118,13 @@ func (p *Pods) follower(c *kubernetes.Client, what string) kubernetes.Follower {
 // failed counts a failure, and logs it unless it is the last one again.
 func (p *Pods) failed(what string) func(error) {
 	return func(err error) {
-		p.set(func() {
-			p.failures[what]++
-			if said := err.Error(); p.said[what] != said {
-				p.said[what] = said
-				p.opts.Log.Warn("reading "+what+" of Kubernetes failed and will be repeated", "err", text.Terminal(said))
-			}
-		})
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.failures[what]++
+		if said := err.Error(); p.said[what] != said {
+			p.said[what] = said
+			p.opts.Log.Warn("reading "+what+" of Kubernetes failed and will be repeated", "err", text.Terminal(said))
+		}
 	}
 }
 

@@ -3,8 +3,10 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -83,6 +85,20 @@ teescope_kubernetes_pod_label_info{label=team,namespace=shop,pod=redis-6d4f-x,va
 	}
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestEachOutageIsLogged has the same failure again and again. It is logged once in each outage.
+func TestEachOutageIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	p := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 3 {
+		p.failed("pods")(errors.New("connection refused"))
+		p.failed("pods")(errors.New("connection refused"))
+		p.set("pods", func() {})
+	}
+	if n := strings.Count(log.String(), "reading pods of Kubernetes failed"); n != 3 {
+		t.Errorf("three outages are logged %d times", n)
 	}
 }
 
