@@ -227,12 +227,26 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test test-packaging cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
+.PHONY: test test-packaging cluster cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
 test-packaging: ## the Helm chart (lint, strict decoding, privileges), the container image and the packages: a module of its own
 	$(GO) -C deploy/packaging test -count=1 -timeout 60m $(TESTFLAGS) ./...
+
+# Kubernetes is built from its modules, at the version in test/cluster/go.mod. It is none of teescope's dependencies.
+CLUSTER    := .cache/cluster
+KUBERNETES := kube-apiserver kube-controller-manager kube-scheduler
+CLUSTER_GO := CGO_ENABLED=0 nice -n 15 $(GO) -C test/cluster
+
+$(KUBERNETES:%=$(CLUSTER)/%): $(CLUSTER)/%: test/cluster/go.mod test/cluster/go.sum
+	version=$$(awk '$$1 == "k8s.io/kubernetes" {print $$2}' test/cluster/go.mod); \
+	$(CLUSTER_GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$version" -o $(CURDIR)/$@ k8s.io/kubernetes/cmd/$*
+	@touch $@
+
+cluster: build $(KUBERNETES:%=$(CLUSTER)/%) ## the chart and the server's discovery with a real control plane of Kubernetes (needs root; builds Kubernetes the first time: 8 minutes of CPU time)
+	tools/setup.sh --cluster
+	$(CLUSTER_GO) test -trimpath -tags grpcnotrace -count=1 -vet=off -timeout 60m $(TESTFLAGS) $(if $(SUDO),-exec '$(SUDO)') ./...
 
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule
 	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'

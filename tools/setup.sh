@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need on Debian 12: packages, node modules, Go modules and the pinned linters.
-# With --peers it installs what `make bench-peers` compares with, and nothing else.
+# With --peers it installs what `make bench-peers` compares with, and nothing else; with --cluster what `make cluster` needs.
 # It starts no service: what a package starts is stopped again when it was not running before.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,7 +28,11 @@ peers=(
 	redis-server=redis-server redis-benchmark=redis-tools nginx=nginx-light wrk=wrk
 	prometheus=prometheus prometheus-node-exporter=prometheus-node-exporter
 )
-[ "${1-}" != --peers ] || need=("${peers[@]}")
+cluster=(etcd=etcd-server ip=iproute2)
+case ${1-} in
+--peers) need=("${peers[@]}") ;;
+--cluster) need=("${cluster[@]}") ;;
+esac
 missing=()
 for pair in "${need[@]}"; do
 	have=${pair%%=*} package=${pair##*=}
@@ -39,7 +43,7 @@ for pair in "${need[@]}"; do
 	fi
 done
 
-services=(redis-server nginx prometheus victoria-metrics prometheus-node-exporter prometheus-alertmanager podman.socket postgresql)
+services=(redis-server nginx prometheus victoria-metrics prometheus-node-exporter prometheus-alertmanager podman.socket postgresql etcd)
 running() { command -v systemctl >/dev/null && systemctl is-active --quiet "$1" 2>/dev/null; }
 
 if [ "${#missing[@]}" -gt 0 ]; then
@@ -55,7 +59,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
 	done
 fi
 
-[ "${1-}" != --peers ] || exit 0
+case ${1-} in --peers | --cluster) exit 0 ;; esac
 
 # The stock kernels are looked up by name.
 [ -n "$(apt-cache pkgnames linux-image-6)" ] || "${sudo[@]}" apt-get update -q
