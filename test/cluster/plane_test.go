@@ -149,7 +149,7 @@ func (p *plane) startAPI() (err error) {
 func (p *plane) startOthers() error {
 	for name, args := range map[string]string{
 		"kube-controller-manager": "--kubeconfig=" + p.pki.path("controllers.conf") + " --root-ca-file=" + p.pki.path("ca.crt") +
-			" --service-account-private-key-file=" + p.pki.path("accounts.key") +
+			" --use-service-account-credentials --service-account-private-key-file=" + p.pki.path("accounts.key") +
 			// Simulated nodes report nothing after their first report.
 			" --node-monitor-grace-period=1h",
 		"kube-scheduler": "--kubeconfig=" + p.pki.path("scheduler.conf"),
