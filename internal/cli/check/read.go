@@ -19,8 +19,7 @@ func read(root string, name ...string) string {
 
 func exists(root string, name ...string) bool { return hostfs.At(root).Exists(name...) }
 
-// proc reads a file below /proc, sysctl one below /proc/sys.
-func (o Options) proc(name string) string   { return read(o.Roots.Proc, name) }
+// sysctl reads a file below /proc/sys.
 func (o Options) sysctl(name string) string { return read(o.Roots.Proc, "sys", name) }
 
 func (o Options) release() string { return o.sysctl("kernel/osrelease") }

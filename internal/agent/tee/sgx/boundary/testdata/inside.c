@@ -115,7 +115,8 @@ static long wait_for_timer(void)
 static long fault_huge(long ms)
 {
 	enum { HUGE = 2 << 20 };
-	char *pages = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages =
+		mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *page = (char *)(((unsigned long)pages + HUGE - 1) & -(unsigned long)HUGE);
 	clock_t end = clock() + ms * (CLOCKS_PER_SEC / 1000);
 	long faults = 0;
