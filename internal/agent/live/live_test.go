@@ -205,7 +205,7 @@ func TestPlacesOfGramine(t *testing.T) {
 func TestFindAmongMany(t *testing.T) {
 	f := newFake(t)
 	for i := range maxPrograms {
-		f.process(1000+i, 1, 0, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so init false", heap)
+		f.process(1000+i, 1, 0, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so init false", heap, "0")
 	}
 	f.process(5000, 1, 0, "gramine/sgx/loader /usr/lib/gramine/sgx/libpal.so init late", heap, "0")
 	finder := New(f.machine(), nil)

@@ -58,14 +58,25 @@ func TestARecordingIsBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for name, o := range map[string]Options{"addresses": {Locations: 100}, "bytes": {Bytes: 100 * (8 + 256)}} {
-		o.Table, o.All = table, true
-		r := New(o)
+	// A workload among all has a part of the room, and one that is recorded alone has all of it. Further samples lose their stacks, which
+	// need one more place. They are dropped if there is none.
+	for _, tt := range []struct {
+		Options
+		samples int
+		dropped uint64
+	}{
+		{Options{Locations: 100, All: true}, 100/parts + 1, 0},
+		{Options{Bytes: 100 * (8 + 256), All: true}, 100/parts + 1, 0},
+		{Options{Locations: 100}, 101, 0},
+		{Options{Bytes: 100 * (8 + 256)}, 100, 900},
+	} {
+		tt.Table = table
+		r := New(tt.Options)
 		for i := range 1000 {
-			r.Add(&profiling.Sample{Process: profiling.Process{PID: os.Getpid()}, Kernel: []uint64{uint64(1000 + i)}, Samples: 1})
+			r.Add(&profiling.Sample{Process: profiling.Process{PID: os.Getpid()}, Descendant: true, Kernel: []uint64{uint64(1000 + i)}, Samples: 1})
 		}
-		if len(r.samples) != 100 || r.dropped != 900 || r.Kept() != 1000 {
-			t.Errorf("%s: %d stacks of %d addresses, %d samples dropped", name, len(r.samples), len(r.locations), r.dropped)
+		if len(r.samples) != tt.samples || r.dropped != tt.dropped || r.Kept() != 1000 {
+			t.Errorf("%+v: %d stacks of %d addresses, %d samples dropped", tt.Options, len(r.samples), len(r.locations), r.dropped)
 		}
 	}
 }
