@@ -22,7 +22,7 @@ import (
 
 // How far families are proven.
 const (
-	called         = "decoded from injected events: a test's module calls the unmodified function of Linux 6.1 and 6.12. Not run on TDX or SEV-SNP hardware"
+	called         = "decoded from injected events: a test's module calls the unmodified function of Linux 6.12. Not run on TDX or SEV-SNP hardware"
 	bothExceptions = "#VE: " + called + ". #VC: the program gets codes and registers that a test makes, and was never called by a handler"
 	uncompared     = "run in an emulated machine and compared with no other count; not run on TDX or SEV-SNP hardware"
 	ofFiles        = "decoded from files that a test writes, not run on TDX or SEV-SNP hardware"
