@@ -43,8 +43,8 @@ change the number. The host can cause some of what is counted, such as interrupt
 kernel" is always the kernel under the agent. If the agent runs in a confidential virtual machine, it is that of the guest. "Agent"
 means that anyone who controls the teescope process can forge it.
 
-**How far it is proven.** Families of confidential virtual machines, GPUs and Nitro Enclaves have not run on such hardware yet. Each one says
-how it was tested: run on an emulated machine, decoded from injected events, or decoded from sources.
+**How far it is proven.** The metrics of confidential virtual machines, GPUs and Nitro Enclaves have not been tested on such hardware yet. Each
+says how it was tested: run on an emulated machine or a stand-in, decoded from injected events, from files of a test, or from sources.
 `
 
 // metrics writes the reference of all families, sorted by name.
