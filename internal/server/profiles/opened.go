@@ -27,8 +27,8 @@ const (
 	maxOpened      = 4 // files of a request
 	maxOpenedBytes = 16 << 20
 	maxUploads     = 2 // at a time, so that clients that send slowly hold no place of other queries
-	// A client has this time for the files, and more with each byte at this rate in bytes per second. So those that send more slowly
-	// give up their place soon: all files of a request take at most 27 s.
+	// The files must arrive within uploadTime plus the time that they take at uploadRate, in bytes per second. So a slow client frees
+	// its place within 27 s.
 	uploadTime = 5 * time.Second
 	uploadRate = 768 << 10
 )
