@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -161,7 +162,7 @@ type sample struct {
 
 // query evaluates PromQL at an address.
 func query(ctx context.Context, server, promql string) ([]sample, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/query", strings.NewReader("query="+strings.ReplaceAll(promql, "+", "%2B")))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/query", strings.NewReader(url.Values{"query": {promql}}.Encode()))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Module cluster runs the Helm chart and the agent in a real Kubernetes, which is built from its modules.
+// Module cluster tests the Helm chart and the server's discovery with a control plane of Kubernetes, which is built from its modules.
 module teescope/cluster
 
 go 1.26.0
