@@ -214,8 +214,11 @@ func (c *client) ask(ctx context.Context, address string) (int, error) {
 // missed returns how many scrapes failed or are missing within the last time, and how many there were.
 func (s *server) missed(ctx context.Context, d, interval time.Duration) (missed, scrapes int, err error) {
 	body, status, err := s.get(ctx, "/api/v1/query?"+url.Values{"query": {fmt.Sprintf("up[%ds]", int(d.Seconds()))}}.Encode())
-	if err != nil || status != http.StatusOK {
-		return 0, 0, fmt.Errorf("asking for the scrapes: status %d: %w", status, err)
+	if err != nil {
+		return 0, 0, fmt.Errorf("asking for the scrapes: %w", err)
+	}
+	if status != http.StatusOK {
+		return 0, 0, fmt.Errorf("asking for the scrapes: status %d", status)
 	}
 	var answer struct {
 		Data struct {

@@ -54,8 +54,11 @@ func (s *server) number(ctx context.Context, query string) (float64, error) {
 		Error string
 		Data  struct{ Result []struct{ Value [2]any } }
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusOK {
-		return 0, fmt.Errorf("%s: status %d: %s: %w", query, status, answer.Error, err)
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return 0, fmt.Errorf("%s: status %d: %w", query, status, err)
+	}
+	if status != http.StatusOK {
+		return 0, fmt.Errorf("%s: status %d: %s", query, status, answer.Error)
 	}
 	if len(answer.Data.Result) != 1 {
 		return 0, nil
