@@ -218,17 +218,17 @@ func Rename(expr, from, to string) (string, error) {
 	return apply(expr, found), nil
 }
 
-// WithoutNative returns a query for a database that does not know the functions of native histograms, if its complaint about the
-// query says so. VictoriaMetrics is such a database. It has no samples of native histograms, so the argument of the function is as
-// empty as its result would be.
-func WithoutNative(expr, complaint string) (string, bool) {
+// WithoutNative removes the functions of native histograms from a query, if a database refused it because it does not know them.
+// message is the error of the database. VictoriaMetrics is such a database. It stores no native histograms, so the argument of
+// the function has no samples, and neither has the result.
+func WithoutNative(expr, message string) (string, bool) {
 	portable := expr
 	for _, name := range []string{"histogram_count", "histogram_sum", "histogram_avg"} {
 		if text, err := Rename(portable, name, ""); err == nil {
 			portable = text
 		}
 	}
-	return portable, portable != expr && strings.Contains(complaint, "unknown func") && strings.Contains(complaint, "histogram_")
+	return portable, portable != expr && strings.Contains(message, "unknown func") && strings.Contains(message, "histogram_")
 }
 
 // nameLabel is the label that holds a metric's name.
