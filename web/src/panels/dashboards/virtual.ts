@@ -130,7 +130,7 @@ export const CONFIDENTIAL: Section = {
       queries: [{ expr: "sum by (reason, mode) ($rate(teescope_guest_exceptions_total{$nodes}[$window])) > 0", legend: "{{reason}}, {{mode}}" }],
       top: 10,
       help: "#VE of TDX and #VC of SEV-SNP. Most of them lead to an exit to the host. The kernel of this machine counts, so its host cannot change the numbers.",
-      empty: { text: "No instruction caused an exception in this time range. In SEV-SNP they can be counted from Linux 6.16 on.", probe: "cvm_(?:virt|comm)" },
+      empty: { text: "No exception was counted in this time range. In SEV-SNP, counting them needs Linux 6.16 or later.", probe: "cvm_(?:virt|comm)" },
     },
     {
       id: "guest-conversions",
