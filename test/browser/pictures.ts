@@ -6,7 +6,7 @@ import { afterAll, beforeAll, it } from "vitest";
 import { chart, Tabs } from "./browser";
 import { freePort, Processes, repository, sleep, startLoad, startRedis, startTeescope } from "./processes";
 
-/** Fills the charts: the default range has five minutes. */
+/** The time in which the charts get data: half of the default range. */
 const FILL_MS = 150_000;
 /** Files by path, with a panel that must have data, and the height. */
 const PICTURES: [file: string, path: string, panel: string, height: number][] = [
@@ -32,6 +32,6 @@ afterAll(async () => {
 it.each(PICTURES)("takes %s", async (file, path, panel, height) => {
   const page = await tabs.visit(path, { viewport: { width: 1280, height }, colorScheme: "dark" });
   await page.waitForSelector(chart(panel));
-  await sleep(5000); // further panels
+  await sleep(5000); // for the other panels
   await page.screenshot({ path: join(repository, `docs/user/img/${file}.png`) });
 });

@@ -6,7 +6,7 @@ import type { PanelDef, Section } from "../panels/types";
 import { Folded } from "./Folded";
 import { useAbsent } from "./use-absent";
 
-/** Counts the panels that share a row. Beside threes, a table has a row of its own. */
+/** Counts the panels that are not tables. In a grid of three columns, a table takes a whole row. */
 const charts = (panels: readonly PanelDef[]): number => panels.filter((def) => def.kind !== "table").length;
 
 export function Sections({ sections }: { sections: readonly Section[] }) {

@@ -36,7 +36,7 @@ export function* searching(tree: Tree, wanted: string): Generator<undefined, Fou
   return { marked, value };
 }
 
-/** The result of the last search that has ended. A search that another one follows is abandoned. */
+/** Returns the result of the last finished search of this tree. A new search cancels the running one. */
 export function useSearch(tree: Tree, wanted: string): Found | undefined {
   const [found, setFound] = useState<{ tree: Tree; result: Found | undefined }>();
   useEffect(() => {
