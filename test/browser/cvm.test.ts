@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { START_MILLISECONDS, startDemo } from "./demos";
-import { Processes, type Started, until } from "./processes";
+import { Processes, queryValue, type Started, until } from "./processes";
 
 const DATA_SECONDS = 900;
 
@@ -25,21 +25,13 @@ afterAll(async () => {
   await processes.stopAll();
 });
 
-/** Returns the value of a query, or undefined without a series. */
-async function value(query: string): Promise<number | undefined> {
-  const response = await fetch(`${tabs.url}/api/v1/query?${new URLSearchParams({ query }).toString()}`);
-  const { data } = (await response.json()) as { data: { result: { value: [number, string] }[] } };
-  const text = data.result[0]?.value[1];
-  return text === undefined ? undefined : Number(text);
-}
-
 it("shows the exit storm, and buffers without room that recover", async () => {
   for (const [what, query] of [
     ["a storm beside an idle machine", 'rate(teescope_vm_exits_total{vm="storm",reason="cpuid"}[1m]) > 100 and on () rate(teescope_vm_exits_total{vm="idle",reason="cpuid"}[1m]) == 0'],
     ["mappings that fail", "sum(teescope_bounce_failures_total) > 0"],
     ["data that is copied afterwards", "sum(increase(teescope_bounce_bytes_total[1m])) > 0 and on () sum(increase(teescope_bounce_failures_total[30s])) == 0"],
   ] as const) {
-    await until(what, DATA_SECONDS, () => value(query)).catch((error: unknown) => {
+    await until(what, DATA_SECONDS, () => queryValue(tabs.url, query)).catch((error: unknown) => {
       throw new Error(`${String(error)}:\n${demo.output}`);
     });
   }

@@ -10,23 +10,15 @@ import { promisify } from "node:util";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, holds, screenshot, seriousViolations, shown, Tabs } from "./browser";
-import { freePort, Processes, sleep, startTeescope, teescopeBinary, until } from "./processes";
+import { freePort, Processes, queryValue, sleep, startTeescope, teescopeBinary, until } from "./processes";
 
 const processes = new Processes();
 const tabs = new Tabs();
 const files = new Tabs();
 let folder: string;
 
-/** Returns the value of a single series, or undefined. */
-async function value(expr: string): Promise<number | undefined> {
-  const response = await fetch(`${tabs.url}/api/v1/query?query=${encodeURIComponent(expr)}`);
-  const answer = (await response.json()) as { data: { result: { value: [number, string] }[] } };
-  const [one] = answer.data.result;
-  return one === undefined ? undefined : Number(one.value[1]);
-}
-
 const reported = (workload: string, change: string): Promise<number | undefined> =>
-  value(`teescope_workload_change_timestamp_seconds{workload="${workload}",change="${change}"}`);
+  queryValue(tabs.url, `teescope_workload_change_timestamp_seconds{workload="${workload}",change="${change}"}`);
 
 /** Compiles a program that only waits. Its name becomes its workload's name. */
 function waiter(name: string): string {
@@ -67,7 +59,7 @@ beforeAll(async () => {
   writeFileSync(script, `#!/bin/sh\nwhile :; do (:); /bin/true; "${waiter("markhelper")}" 6; done\n`, { mode: 0o755 });
   processes.start(script, []);
   await Promise.all([startAgain("markbuild", "deployment", rebuild), startAgain("markagain", "restart", () => undefined)]);
-  await until("three helpers", 120, async () => ((await value('teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
+  await until("three helpers", 120, async () => ((await queryValue(tabs.url, 'teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
 }, 600_000);
 
 afterAll(async () => {

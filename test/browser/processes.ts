@@ -49,6 +49,14 @@ function plainEnv(): NodeJS.ProcessEnv {
 
 export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
+/** Returns the value of the first series of a query, or undefined without a series. */
+export async function queryValue(url: string, query: string): Promise<number | undefined> {
+  const answer = await fetch(`${url}/api/v1/query?${new URLSearchParams({ query }).toString()}`);
+  const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };
+  const text = data.result[0]?.value[1];
+  return text === undefined ? undefined : Number(text);
+}
+
 /** Polls until a probe returns a value. The error names what it waited for. */
 export async function until<T>(what: string, seconds: number, probe: () => Promise<T | undefined>): Promise<T> {
   const deadline = Date.now() + seconds * 1000;

@@ -15,7 +15,7 @@ import { build } from "vite";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { chart, holds, shown, Tabs } from "./browser";
 import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, startFleet } from "./fleet";
-import { freePort, Processes, startServer, startTeescope, teescopeBinary, until } from "./processes";
+import { freePort, Processes, queryValue, startServer, startTeescope, teescopeBinary, until } from "./processes";
 
 const processes = new Processes();
 const web = fileURLToPath(new URL("../../web/", import.meta.url));
@@ -128,9 +128,8 @@ describe("128 workloads", () => {
     fleet = await startFleet();
     tabs.url = (await startServer(processes, await freePort(), processes.folder(), ["--targets", fleet.instance, "--interval", "1s"])).url;
     await until("three scrapes", 120, async () => {
-      const query = encodeURIComponent("count(count_over_time(teescope_processes[1m]) >= 3)");
-      const answer = (await (await fetch(`${tabs.url}/api/v1/query?query=${query}`)).json()) as { data: { result: { value: [number, string] }[] } };
-      return answer.data.result[0]?.value[1] === String(FLEET_WORKLOADS) || undefined;
+      const scraped = await queryValue(tabs.url, "count(count_over_time(teescope_processes[1m]) >= 3)");
+      return scraped === FLEET_WORKLOADS || undefined;
     });
   });
 
