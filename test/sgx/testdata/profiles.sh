@@ -2,7 +2,7 @@
 # Part of crossings.sh: records which code leaves enclaves, and code in one, with the machine's counts before and after. Nothing else
 # has an enclave meanwhile.
 
-# Recording reports whether the recorder runs. Waits end with it: what it would do or start does not happen any more.
+# recording reports whether the recorder runs. When it has ended, the waits below end too.
 recording() { [ -e /proc/$recorder/exe ]; } # a process that has ended and was not waited for has no program
 
 # The OCALLs of a program are known after an ECALL of any process of its file. So one process makes some first, and those of
