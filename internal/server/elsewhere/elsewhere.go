@@ -28,6 +28,8 @@ const (
 	maxAnswer = 32 << 20
 	// maxComplaint is the maximum size of an answer that is not passed on, in bytes.
 	maxComplaint = 4 << 10
+	// maxRefusal is how much of a refusal is searched for an unknown function, in bytes. VictoriaMetrics repeats the query before it.
+	maxRefusal = 64 << 10
 	// maxConcurrent is the maximum number of requests at the same time, of all clients, and maxPerClient that of each. A page
 	// makes six.
 	maxConcurrent = 12
@@ -139,7 +141,7 @@ func (p *Proxy) askPortably(ctx context.Context, path string, params url.Values)
 	if err != nil || resp.StatusCode != http.StatusUnprocessableEntity && resp.StatusCode != http.StatusBadRequest {
 		return resp, err
 	}
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint)) // the client gets the same error
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the client gets the same error
 	if portable, ok := promql.WithoutNative(params.Get("query"), string(said)); ok {
 		_ = resp.Body.Close() // nothing was written
 		params.Set("query", portable)

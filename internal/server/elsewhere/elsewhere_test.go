@@ -4,6 +4,8 @@ package elsewhere
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -134,22 +136,30 @@ func TestOtherAnswersBecomeErrors(t *testing.T) {
 	}
 }
 
-// TestFunctionsThatADatabaseDoesNotKnow has the answer of VictoriaMetrics 1.79.5 to a query of the page.
+// TestFunctionsThatADatabaseDoesNotKnow has answers like those of VictoriaMetrics 1.79.5, which repeat the query first.
 func TestFunctionsThatADatabaseDoesNotKnow(t *testing.T) {
-	const refusal = `{"status":"error","errorType":"422","error":"cannot execute: unknown func \"histogram_count\""}`
+	refusal := func(q string) string {
+		said, err := json.Marshal(fmt.Sprintf("error when executing query=%q for (time=7000, step=300000): unknown func %q", q, "histogram_count"))
+		if err != nil {
+			t.Error(err)
+		}
+		return `{"status":"error","errorType":"422","error":` + string(said) + `}`
+	}
 	front := proxy(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch q := r.FormValue("query"); {
 		case strings.Contains(q, "histogram_"):
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			_, _ = io.WriteString(w, refusal)
+			_, _ = io.WriteString(w, refusal(q))
 		default:
 			_, _ = io.WriteString(w, q+" at "+r.FormValue("time"))
 		}
 	})
+	long := strings.Repeat(" or b", 2000)
 	for query, want := range map[string]string{
 		"sum(histogram_count(rate(b[1m]))) or sum(rate(b_count[1m]))": "sum((rate(b[1m]))) or sum(rate(b_count[1m])) at 7",
-		"histogram_other(b)": refusal,
+		"histogram_count(b)" + long:                                   "(b)" + long + " at 7",
+		"histogram_other(b)":                                          refusal("histogram_other(b)"),
 	} {
 		_, text, err := do(t, "GET", front+"/api/v1/query?time=7&query="+url.QueryEscape(query), "")
 		if err != nil || text != want {
