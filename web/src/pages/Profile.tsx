@@ -93,7 +93,7 @@ export function Profile() {
             }}
           />
         )}
-        {times && <p class="page-note">{threadNote(times, files.length > 0)}</p>}
+        {times && <p class="page-note">{threadNote(times, recorded)}</p>}
         {!times && <p class="page-note">{threads.error ? threads.error.message : none ? NONE : "Loading…"}</p>}
         {!none && (
           <p class="page-note">
