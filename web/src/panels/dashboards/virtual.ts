@@ -119,7 +119,7 @@ export const CONFIDENTIAL: Section = {
         legend: "{{class}}",
       }],
       help: "Mappings that failed, for the classes of devices that use bounce buffers. Each retry counts.",
-      empty: { text: "Failed mappings were not measured.", probe: "cvm_bounced" },
+      empty: { text: "No mapping in the bounce buffers was counted.", probe: "cvm_bounced" },
     },
     {
       id: "guest-exceptions",
