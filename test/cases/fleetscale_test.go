@@ -142,8 +142,8 @@ func TestAFleetIsCheap(t *testing.T) {
 
 var machines = flag.Int("machines", fleetMachines, "number of machines that BenchmarkFleet judges")
 
-// BenchmarkFleet judges machines of 60 workloads. It writes its progress, because the minute of 1,000 machines is that of two idle
-// cores. The CPU time does not depend on other processes as much as the time does.
+// BenchmarkFleet judges machines of 60 workloads. 1,000 of them should take a minute on two idle cores. On busy ones they take
+// longer, so it writes its progress. Other processes change the CPU time less than the elapsed time.
 func BenchmarkFleet(b *testing.B) {
 	s := simulated{Source: busyMachine(b, fleetWorkloads), machines: *machines}
 	for b.Loop() {
