@@ -238,8 +238,8 @@ func newFamilies() *families {
 		slots: agentFamily("teescope_slots", metric.Gauge, "slots",
 			"Slots in the BPF maps: one for each group of processes with the same cgroup and program.", "state"),
 		lost: agentFamily("teescope_attribution_lost_total", metric.Counter, "events",
-			"Events that could not be attributed at once. They are counted under other, or without errno. Requests of which the kernel did not "+
-				"show the end are counted here only.", "what"),
+			"Events that could not be attributed at once. They are counted under other, or without errno. Requests whose end the kernel did not "+
+				"report are counted only here.", "what"),
 		start: agentFamily("teescope_start_seconds", metric.Gauge, "seconds",
 			"Duration of a stage of the start: maps creates the eBPF maps, programs verifies and attaches the eBPF programs.", "stage"),
 		level: agentFamily("teescope_self_level", metric.Gauge, "",
