@@ -120,7 +120,7 @@ func (b *builder) add(p *profile.Profile, of part) error {
 	return nil
 }
 
-// waits reports whether a wait has a reason.
+// waits reports whether a wait has the reason that is asked for.
 func waits(asked codelink.Reason, is string) bool {
 	switch asked {
 	case codelink.ForLock:

@@ -23,7 +23,7 @@ const (
 	Waits  Event = "off-cpu"
 )
 
-// Reason is what the waits that a finding is about are for. The empty one means all waits.
+// Reason is the reason of the waits that a finding is about. The empty one means all waits except those for a CPU.
 type Reason string
 
 // The reasons.
