@@ -23,7 +23,14 @@ type Limits struct {
 	Labels int // different sets of labels
 	Name   int // bytes of a name; longer ones are cut
 	Bytes  int // bytes of stacks and names together
+
+	// Ended is asked as samples are added, and its error ends that. A small file may refer to the same long labels very often, so
+	// that memory bounds no work. Nil never ends.
+	Ended func() error
 }
+
+// workBytes is the number of bytes of labels and stacks between two questions whether the time has ended. They take about 1 ms.
+const workBytes = 1 << 20
 
 // DefaultLimits are enough for hours of a busy machine: perf records at most 127 frames of a stack unless told otherwise.
 func DefaultLimits() Limits {
@@ -45,6 +52,7 @@ type Builder struct {
 	names  map[string]string  // one copy of each name
 	buffer []byte
 	used   int // bytes
+	work   int // bytes that were looked up since Ended was asked
 	totals []int64
 }
 
@@ -68,6 +76,16 @@ func (b *Builder) take(n int) error {
 		return fmt.Errorf("its stacks and names have more than %d MiB: %w, record for less time or fewer processes", b.limits.Bytes>>20, ErrLimit)
 	}
 	return nil
+}
+
+// worked counts what was looked up, and asks at intervals whether the time has ended.
+func (b *Builder) worked(bytes int) error {
+	b.work += bytes
+	if b.limits.Ended == nil || b.work < workBytes {
+		return nil
+	}
+	b.work = 0
+	return b.limits.Ended()
 }
 
 // name returns a copy of a name that is valid UTF-8 without control characters, and that equal names share.
@@ -108,8 +126,8 @@ func (b *Builder) Frame(f Frame) (uint32, error) {
 	return i, b.take(256)
 }
 
-// labelSet returns the index of a set of labels. Labels without a value are none.
-func (b *Builder) labelSet(labels []Label) (int, error) {
+// LabelSet returns the index of a set of labels, for AddSet. Labels without a value are none.
+func (b *Builder) LabelSet(labels []Label) (int, error) {
 	if len(labels) == 0 {
 		return 0, nil
 	}
@@ -119,6 +137,9 @@ func (b *Builder) labelSet(labels []Label) (int, error) {
 		b.buffer = append(b.buffer, l.Key...)
 		b.buffer = binary.AppendUvarint(b.buffer, uint64(len(l.Value)))
 		b.buffer = append(b.buffer, l.Value...)
+	}
+	if err := b.worked(len(b.buffer)); err != nil {
+		return 0, err
 	}
 	if i, ok := b.labels[string(b.buffer)]; ok {
 		return i, nil
@@ -153,6 +174,15 @@ func (b *Builder) Add(stack []uint32, labels []Label, values ...int64) error {
 
 // AddAt adds a sample with a time.
 func (b *Builder) AddAt(at int64, stack []uint32, labels []Label, values ...int64) error {
+	set, err := b.LabelSet(labels)
+	if err != nil {
+		return err
+	}
+	return b.AddSet(at, stack, set, values...)
+}
+
+// AddSet adds a sample with a time and the labels of an index that LabelSet has returned.
+func (b *Builder) AddSet(at int64, stack []uint32, set int, values ...int64) error {
 	if len(stack) == 0 {
 		unknown, err := b.Frame(Frame{})
 		if err != nil {
@@ -171,10 +201,6 @@ func (b *Builder) AddAt(at int64, stack []uint32, labels []Label, values ...int6
 			return errors.New("the values add up to more than 2^61")
 		}
 	}
-	set, err := b.labelSet(labels)
-	if err != nil {
-		return err
-	}
 	if err := b.add(at, stack, set, values); err != nil {
 		return err
 	}
@@ -189,6 +215,9 @@ func (b *Builder) add(at int64, stack []uint32, set int, values []int64) error {
 	b.buffer = binary.LittleEndian.AppendUint64(b.buffer, uint64(at))
 	for _, f := range stack {
 		b.buffer = binary.LittleEndian.AppendUint32(b.buffer, f)
+	}
+	if err := b.worked(len(b.buffer)); err != nil {
+		return err
 	}
 	hash := maphash.Bytes(b.seed, b.buffer)
 	for _, i := range b.stacks[hash] {

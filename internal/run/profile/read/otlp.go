@@ -181,10 +181,14 @@ func (o *otlp) profile(p pprofile.Profile, common []profile.Label) error {
 		if err != nil {
 			return fmt.Errorf("sample %d: %w", n+1, err)
 		}
+		set, err := o.b.LabelSet(labels) // once, as the labels may be long and the times many
+		if err != nil {
+			return fmt.Errorf("sample %d: %w", n+1, err)
+		}
 		err = o.values(s, len(stack), func(at, value int64) error {
 			clear(values)
 			values[kind] = value
-			return o.b.AddAt(at, stack, labels, values...)
+			return o.b.AddSet(at, stack, set, values...)
 		})
 		if err != nil {
 			return fmt.Errorf("sample %d: %w", n+1, err)
