@@ -146,6 +146,7 @@ func readOpened(ctx context.Context, r *http.Request) (o opened, err error) {
 func (o *opened) add(ctx context.Context, part *multipart.Part) error {
 	each := limits()
 	each.Bytes /= maxOpened
+	each.Ended = ctx.Err
 	p, err := read.Read(during{ctx, part}, read.Options{Times: true}, each)
 	if err != nil {
 		return fmt.Errorf("%.100q: %w", part.FileName(), err)
@@ -154,7 +155,7 @@ func (o *opened) add(ctx context.Context, part *multipart.Part) error {
 	return nil
 }
 
-// during reads until its time has ended: a few bytes may decompress to gigabytes of text.
+// during reads until its time has ended: a few bytes may decompress to gigabytes of text. What was read is bounded by Limits.Ended.
 type during struct {
 	context.Context
 	from io.Reader

@@ -192,6 +192,36 @@ func TestOpenedFilesAreReadForALimitedTime(t *testing.T) {
 	if err := o.add(gone, part); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
+	// The compressed bytes are read in about ten steps. The time ends while their stacks are added up.
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	line := strings.Repeat("a;", 4000) + "b 1\n"
+	for range 2000 {
+		_, _ = w.Write([]byte(line))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	body := "--x\r\nContent-Disposition: form-data; name=\"profile\"; filename=\"a\"\r\n\r\n" + packed.String() + "\r\n--x--\r\n"
+	if part, err = multipart.NewReader(strings.NewReader(body), "x").NextPart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.add(&ending{t.Context(), 20}, part); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+// ending is a context that ends when it was asked often enough.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // A small file that needs much memory is refused before it is parsed: 2,000,000 empty samples are a few kB of gzip.
