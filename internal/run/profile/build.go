@@ -37,6 +37,10 @@ func DefaultLimits() Limits {
 	return Limits{Stacks: 1 << 20, Depth: 4096, Frames: 1 << 20, Labels: 1 << 17, Name: 4096, Bytes: 512 << 20}
 }
 
+// MaxOTLP is the limit of a request of OTLP in bytes, after decompression. Its library reads it as a whole, and an empty message of
+// two bytes becomes a structure of about a hundred.
+const MaxOTLP = 8 << 20
+
 // ErrLimit is the error of a profile that exceeds a limit.
 var ErrLimit = errors.New("too large")
 

@@ -270,10 +270,11 @@ func (r *run) finish() error {
 		return r.nothing()
 	}
 	if r.Format.Name != "pprof" {
-		b.Reset()
-		if err := r.Format.Write(&b, p, r.Output); err != nil {
-			return fmt.Errorf("%s as %s: %w", r.Output, r.Format.Name, err)
+		var other bytes.Buffer
+		if err := r.Format.Write(&other, p, r.Output); err != nil {
+			return r.saved(b.Bytes(), fmt.Errorf("%s as %s: %w", r.Output, r.Format.Name, err))
 		}
+		b = other
 	}
 	// It has addresses of the kernel and of processes, which others must not know.
 	if err := atomicfile.Write(r.Output, b.Bytes(), 0o600); err != nil {
@@ -281,6 +282,15 @@ func (r *run) finish() error {
 	}
 	r.progress.Line("wrote " + r.Output)
 	return profiled.Table(r.Out, r.Output, "function", p.By("function", rows, p.Whole()))
+}
+
+// saved writes a profile in pprof's format that the wanted format has no room for, and returns why.
+func (r *run) saved(packed []byte, why error) error {
+	name := r.Output + ".pb.gz"
+	if err := atomicfile.Write(name, packed, 0o600); err != nil {
+		return errors.Join(why, err)
+	}
+	return fmt.Errorf("%w; the profile is in %s", why, name)
 }
 
 // profile returns the profile in pprof's format after a change, and as it is read again. It returns nil if no sample is left.

@@ -4,6 +4,7 @@ package sample
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -155,5 +156,17 @@ func TestNothingToRecord(t *testing.T) {
 	o.Command = []string{"/nonexistent"}
 	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "/nonexistent") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A recording is not lost if the wanted format has no room for it.
+func TestARecordingIsSavedInAnotherFormat(t *testing.T) {
+	r := run{Options: Options{Output: filepath.Join(t.TempDir(), "out.otlp")}}
+	err := r.saved([]byte("packed"), profile.ErrLimit)
+	if !errors.Is(err, profile.ErrLimit) || !strings.Contains(err.Error(), r.Output+".pb.gz") {
+		t.Errorf("%v", err)
+	}
+	if data, err := os.ReadFile(r.Output + ".pb.gz"); err != nil || string(data) != "packed" {
+		t.Errorf("%q, %v", data, err)
 	}
 }

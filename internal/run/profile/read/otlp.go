@@ -20,10 +20,6 @@ import (
 	"github.com/teescope/teescope/internal/run/profile"
 )
 
-// maxOTLP is the limit of a request of OTLP in bytes, after decompression. The library reads it as a whole, and an empty
-// message of two bytes becomes a structure of about a hundred.
-const maxOTLP = 8 << 20
-
 // Limits of what samples may refer to, as many may refer to the same.
 const (
 	maxAttributes = 128     // of a sample or resource
@@ -60,8 +56,8 @@ func readBinary(in *bufio.Reader, o Options, limits profile.Limits) (*profile.Pr
 	if !isOTLP(data) {
 		return readPprof(data, o, limits)
 	}
-	if len(data) > maxOTLP {
-		return nil, fmt.Errorf("as a request of OTLP it has more than %d MiB, %w", maxOTLP>>20, profile.ErrLimit)
+	if len(data) > profile.MaxOTLP {
+		return nil, fmt.Errorf("as a request of OTLP it has more than %d MiB, %w", profile.MaxOTLP>>20, profile.ErrLimit)
 	}
 	from, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 	if err != nil {

@@ -4,8 +4,10 @@ package write
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -13,73 +15,127 @@ import (
 	"github.com/teescope/teescope/internal/run/profile"
 )
 
+// Above the limit of a request, times are rounded down to the beginnings of buckets, at first of this length or of the time of the
+// profile divided by maxBuckets, as the times of a recording are. Then buckets become twice as long until the request is small enough.
+const (
+	bucket     = int64(500 * time.Millisecond)
+	maxBuckets = 1200
+)
+
 // writeOTLP writes the request that an OTLP exporter of profiles sends, in protobuf
 // (opentelemetry/proto/collector/profiles/v1development). Each value becomes a profile of its own, with the same stacks. The times of
 // a stack with the same labels are in one sample, which has a value for each.
 func writeOTLP(w io.Writer, p *profile.Profile, title string) error {
-	out := pprofile.NewProfiles()
-	resource := out.ResourceProfiles().AppendEmpty()
-	resource.Resource().Attributes().PutStr("service.name", title)
-	scope := resource.ScopeProfiles().AppendEmpty()
-	scope.Scope().SetName("teescope")
-	d := newDictionary(out.Dictionary())
-	locations := make([]int32, len(p.Frames))
-	for i, f := range p.Frames {
-		locations[i] = d.location(f)
-	}
-	order, begins := grouped(p)
-	stacks := make([]int32, len(order)) // by position in order
-	for n, i := range order {
-		if n > 0 && slices.Equal(p.Samples[order[n-1]].Stack, p.Samples[i].Stack) {
-			stacks[n] = stacks[n-1]
-			continue
+	r, encoder := newRequest(p, title), &pprofile.ProtoMarshaler{}
+	r.fill(1)
+	span := r.last - r.first
+	for width := max(bucket, span/maxBuckets); encoder.ProfilesSize(r.Profiles) > profile.MaxOTLP; width *= 2 {
+		if span == 0 {
+			return fmt.Errorf("a request of OTLP would have more than %d MiB: %w, use the format pprof, or record for less time or fewer processes", profile.MaxOTLP>>20, profile.ErrLimit)
 		}
-		stacks[n] = int32(d.StackTable().Len())
-		to := d.StackTable().AppendEmpty().LocationIndices()
-		to.EnsureCapacity(len(p.Samples[i].Stack))
-		for _, f := range p.Samples[i].Stack {
-			to.Append(locations[f])
+		r.fill(width)
+		if width > span { // all are in one bucket
+			span = 0
 		}
 	}
-	sets := make([][]int32, len(p.LabelSets))
-	for i, set := range p.LabelSets {
-		for _, l := range set {
-			sets[i] = append(sets[i], d.attribute(l))
-		}
-	}
-	for v, of := range p.Values {
-		one := scope.Profiles().AppendEmpty()
-		one.SampleType().SetTypeStrindex(d.text(of.Type))
-		one.SampleType().SetUnitStrindex(d.text(of.Unit))
-		if !p.Began.IsZero() {
-			one.SetTime(pcommon.NewTimestampFromTime(p.Began))
-			one.SetDurationNano(uint64(max(p.Lasted, 0)))
-		}
-		var s pprofile.Sample
-		started := false // s is of this group
-		for n, i := range order {
-			started = started && !begins[n]
-			from := &p.Samples[i]
-			if from.Values[v] == 0 {
-				continue
-			}
-			if !started {
-				s, started = one.Samples().AppendEmpty(), true
-				s.SetStackIndex(stacks[n])
-				s.AttributeIndices().FromRaw(sets[from.Labels])
-			}
-			s.Values().Append(from.Values[v])
-			if from.At > 0 {
-				s.TimestampsUnixNano().Append(uint64(from.At))
-			}
-		}
-	}
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(out)
+	data, err := encoder.MarshalProfiles(r.Profiles)
 	if err != nil {
 		return err
 	}
 	_, err = w.Write(data)
 	return err
+}
+
+// request is a request of OTLP of one profile. Stacks and labels are in its dictionary once.
+type request struct {
+	pprofile.Profiles
+	*dictionary
+	from        *profile.Profile
+	order       []int // see grouped
+	begins      []bool
+	stacks      []int32   // by position in order
+	sets        [][]int32 // attributes of sets of labels
+	first, last int64     // times
+}
+
+func newRequest(p *profile.Profile, title string) *request {
+	out := pprofile.NewProfiles()
+	resource := out.ResourceProfiles().AppendEmpty()
+	resource.Resource().Attributes().PutStr("service.name", title)
+	resource.ScopeProfiles().AppendEmpty().Scope().SetName("teescope")
+	r := &request{Profiles: out, dictionary: newDictionary(out.Dictionary()), from: p, sets: make([][]int32, len(p.LabelSets))}
+	locations := make([]int32, len(p.Frames))
+	for i, f := range p.Frames {
+		locations[i] = r.location(f)
+	}
+	r.order, r.begins = grouped(p)
+	r.stacks = make([]int32, len(r.order))
+	for n, i := range r.order {
+		s := &p.Samples[i]
+		if s.At > 0 {
+			r.last = max(r.last, s.At)
+			r.first = min(cmp.Or(r.first, s.At), s.At)
+		}
+		if n > 0 && slices.Equal(p.Samples[r.order[n-1]].Stack, s.Stack) {
+			r.stacks[n] = r.stacks[n-1]
+			continue
+		}
+		r.stacks[n] = int32(r.StackTable().Len())
+		to := r.StackTable().AppendEmpty().LocationIndices()
+		to.EnsureCapacity(len(s.Stack))
+		for _, f := range s.Stack {
+			to.Append(locations[f])
+		}
+	}
+	for i, set := range p.LabelSets {
+		for _, l := range set {
+			r.sets[i] = append(r.sets[i], r.attribute(l))
+		}
+	}
+	return r
+}
+
+// fill sets the profiles, with times in buckets of a width in nanoseconds.
+func (r *request) fill(width int64) {
+	to := r.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	to.RemoveIf(func(pprofile.Profile) bool { return true })
+	for v, of := range r.from.Values {
+		one := to.AppendEmpty()
+		one.SampleType().SetTypeStrindex(r.text(of.Type))
+		one.SampleType().SetUnitStrindex(r.text(of.Unit))
+		if !r.from.Began.IsZero() {
+			one.SetTime(pcommon.NewTimestampFromTime(r.from.Began))
+			one.SetDurationNano(uint64(max(r.from.Lasted, 0)))
+		}
+		r.samples(one, v, width)
+	}
+}
+
+// samples adds the samples of a value.
+func (r *request) samples(to pprofile.Profile, v int, width int64) {
+	var s pprofile.Sample
+	started := false // s is of this group
+	for n, i := range r.order {
+		started = started && !r.begins[n]
+		from := &r.from.Samples[i]
+		if from.Values[v] == 0 {
+			continue
+		}
+		if !started {
+			s, started = to.Samples().AppendEmpty(), true
+			s.SetStackIndex(r.stacks[n])
+			s.AttributeIndices().FromRaw(r.sets[from.Labels])
+		}
+		if from.At > 0 {
+			at := uint64(from.At - (from.At-r.first)%width)
+			if last := s.TimestampsUnixNano().Len() - 1; last >= 0 && s.TimestampsUnixNano().At(last) == at {
+				s.Values().SetAt(last, s.Values().At(last)+from.Values[v])
+				continue
+			}
+			s.TimestampsUnixNano().Append(at)
+		}
+		s.Values().Append(from.Values[v])
+	}
 }
 
 // grouped returns the samples so that those with the same stack and labels are adjacent, in the order of their times, and where
