@@ -108,10 +108,13 @@ func (m *machines) name(v *machine, now time.Time) {
 	if err != nil && now.Sub(v.found) < patience && runs {
 		return
 	}
-	if !runs {
-		names, args, comm = cgroup.Names(""), nil, ""
+	switch {
+	case runs:
+		v.identity, v.workload = identify(names, args), workload.Identify(names, comm)
+	case v.vmm == "": // else it was found while the process ran, and only the names of the pod were missing
+		none := cgroup.Names("")
+		v.identity, v.workload = identify(none, nil), workload.Identify(none, "")
 	}
-	v.identity, v.workload = identify(names, args), workload.Identify(names, comm)
 	if m.pods != nil && !m.pods(&v.workload) {
 		return // the names of its pod are known later
 	}
