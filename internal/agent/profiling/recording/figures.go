@@ -20,6 +20,7 @@ type Figures struct {
 	Unresolved uint64            // whose innermost function has no name
 	Reasons    map[string]uint64 // of Unresolved, why
 	Stackless  uint64            // without a stack, because it was lost; they are unresolved too
+	Threadless uint64            // of Stackless, whose thread is not known either, because their workload has too many
 	User       uint64            // with a stack in user mode
 	Truncated  uint64            // of User, that have one frame, lead out of the code or end in a function in which no thread begins
 	Unnamed    uint64            // of User, that end in a frame without a name, so that this is not known
@@ -45,6 +46,9 @@ func (r *Recording) figures(names []symbol.Name, about About) Figures {
 		}
 		if s.stackLost {
 			f.Stackless += s.samples
+		}
+		if s.shared {
+			f.Threadless += s.samples
 		}
 		user := s.stack[s.kernel:]
 		if len(user) == 0 {
@@ -149,6 +153,9 @@ func (f Figures) notes() []string {
 	}
 	if f.Stackless > 0 {
 		notes = append(notes, fmt.Sprintf("%d samples lost a stack, because there was no room for it", f.Stackless))
+	}
+	if f.Threadless > 0 {
+		notes = append(notes, fmt.Sprintf("%d of them have no process and thread, because their workload has too many", f.Threadless))
 	}
 	switch f.about.Event {
 	case profiling.SystemCalls:

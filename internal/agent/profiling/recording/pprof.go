@@ -164,6 +164,10 @@ func (b *builder) sample(s *sample, names []symbol.Name) *pprof.Sample {
 		profile.Process: s.name, labelThread: s.thread, profile.Workload: s.process.Workload,
 		profile.PID: strconv.Itoa(s.process.PID), profile.Thread: strconv.Itoa(s.tid),
 	}
+	if s.shared {
+		delete(labels, profile.PID)
+		delete(labels, profile.Thread)
+	}
 	if s.enclave != 0 {
 		labels[profile.Enclave], labels[profile.TCS] = "inside", "0x"+strconv.FormatUint(s.enclave, 16)
 	}

@@ -17,7 +17,8 @@ import (
 // Limits of a recording. What exceeds them is counted as dropped.
 const (
 	// parts is the number of workloads that can use up their part of the memory of a recording of all workloads. The samples of a
-	// workload that needs more lose their stacks, so that it cannot take the room of the others.
+	// workload that needs more lose their stacks, and those of further threads their threads, so that it cannot take the room of the
+	// others.
 	parts        = 4
 	maxStacks    = 1 << 18 // different stacks of different threads
 	maxLocations = 1 << 20 // different addresses
@@ -33,8 +34,9 @@ type Options struct {
 	Unwanted func(profiling.Process)
 	// Wanted is called with the process of each sample that is kept. It may be nil.
 	Wanted func(*symbol.Process)
-	// Locations, Bytes and Moments limit different addresses, the memory of stacks, and the times of samples. 0 is the usual limit.
-	Locations, Bytes, Moments int
+	// Locations, Stacks, Bytes and Moments limit different addresses, different stacks of threads, their memory, and the times of samples.
+	// 0 is the usual limit.
+	Locations, Stacks, Bytes, Moments int
 }
 
 // locationKey identifies an address that samples share.
@@ -53,13 +55,17 @@ type sample struct {
 	kernel          int      // how many of them are of the kernel
 	stackLost       bool
 	left            bool // the walk left the code of the process, so it was cut there
+	shared          bool // it has the samples of several threads of a workload
 	samples, events uint64
 	moments         []moment // when they were taken, in ascending order
 	kind
 }
 
-// use is the memory that a workload needs.
-type use struct{ bytes, locations int }
+// use is what a workload needs.
+type use struct {
+	bytes, locations, stacks int
+	shared                   int // index of the sample that its further threads share, plus 1
+}
 
 // kind has the properties of a sample besides its stacks.
 type kind struct {
@@ -88,7 +94,8 @@ type Recording struct {
 
 // New returns an empty recording.
 func New(o Options) *Recording {
-	o.Locations, o.Bytes, o.Moments = cmp.Or(o.Locations, maxLocations), cmp.Or(o.Bytes, maxBytes), cmp.Or(o.Moments, maxMoments)
+	o.Locations, o.Stacks = cmp.Or(o.Locations, maxLocations), cmp.Or(o.Stacks, maxStacks)
+	o.Bytes, o.Moments = cmp.Or(o.Bytes, maxBytes), cmp.Or(o.Moments, maxMoments)
 	return &Recording{Options: o, locationIDs: map[locationKey]uint32{}, index: map[string]int{}, workloads: map[string]*use{}}
 }
 
@@ -178,8 +185,16 @@ func (r *Recording) location(l symbol.Location, of *use) (uint32, bool) {
 	return at, true
 }
 
+// sampleSize is about the memory of a sample without its stack.
+const sampleSize = 256
+
+// room reports whether a sample of a number of bytes has a place.
+func (r *Recording) room(bytes int) bool {
+	return len(r.samples) < r.Stacks && r.used+bytes <= r.Bytes
+}
+
 // add adds a sample with its stack. It returns false if there is no room. A workload that has used up its part may still add samples
-// without a stack.
+// without a stack: those of new threads share a sample.
 func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, left bool, by *use) bool {
 	r.key = r.key[:0]
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.PID)<<32|uint64(s.TID))
@@ -204,20 +219,47 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	}
 	at, known := r.index[string(r.key)]
 	if !known {
-		needs := 8*len(stack) + 256
-		if len(r.samples) >= maxStacks || r.used+needs > r.Bytes || len(stack) > 0 && by.bytes+needs > r.part(r.Bytes) {
+		needs := 8*len(stack) + sampleSize
+		if by.stacks >= r.part(r.Stacks) || by.bytes+needs > r.part(r.Bytes) {
+			return len(stack) == 0 && r.share(s, p, by)
+		}
+		if !r.room(needs) {
 			return false
 		}
-		r.used, by.bytes = r.used+needs, by.bytes+needs
-		at = len(r.samples)
-		r.index[string(r.key)] = at
-		r.samples = append(r.samples, sample{
+		by.bytes, by.stacks = by.bytes+needs, by.stacks+1
+		at = r.append(needs, sample{
 			process: p, tid: s.TID, thread: s.Thread, name: s.Name, stack: stack, kernel: len(s.Kernel), stackLost: s.StackLost, left: left,
 			kind: of,
 		})
+		r.index[string(r.key)] = at
 	}
+	r.count(at, s)
+	return true
+}
+
+// share adds a sample to the one that threads of its workload share. It returns false if there is no room for that one.
+func (r *Recording) share(s *profiling.Sample, p *symbol.Process, by *use) bool {
+	if by.shared == 0 {
+		if !r.room(sampleSize) {
+			return false
+		}
+		by.shared = 1 + r.append(sampleSize, sample{
+			process: &symbol.Process{Workload: p.Workload}, stackLost: true, shared: true, kind: kind{call: -1, cause: -1},
+		})
+	}
+	r.count(by.shared-1, s)
+	return true
+}
+
+// append returns the index of a new sample.
+func (r *Recording) append(bytes int, s sample) int {
+	r.used += bytes
+	r.samples = append(r.samples, s)
+	return len(r.samples) - 1
+}
+
+func (r *Recording) count(at int, s *profiling.Sample) {
 	r.samples[at].samples += s.Samples
 	r.samples[at].events += s.Events
 	r.at(&r.samples[at], s.Samples, s.Events)
-	return true
 }
