@@ -5,6 +5,8 @@ package recording
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,7 +70,50 @@ func TestStacksOfOneWorkloadTakeNoRoomOfOthers(t *testing.T) {
 	}
 }
 
-// Threads without stacks can be too many too. The profile is refused, and nothing is repeated without end.
+// A workload whose threads are too many loses them too, and keeps its time. The others keep their threads, and their stacks.
+func TestThreadsOfOneWorkloadTakeNoRoomOfOthers(t *testing.T) {
+	const threads, most = 20_000, 100_000
+	for name, depth := range map[string]int{"with stacks": 4, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			p := crowded(threads, 4)
+			unknown := &pprof.Location{ID: uint64(len(p.Location) + 1)}
+			p.Location = append(p.Location, unknown)
+			random := rand.New(rand.NewPCG(3, 4))
+			for i, s := range p.Sample[:threads] {
+				s.Label[profile.Thread], s.Label[profile.PID] = []string{strconv.Itoa(i)}, []string{strconv.Itoa(random.IntN(4 << 20))}
+				s.Label[profile.Process] = []string{strconv.FormatUint(random.Uint64(), 36)}
+				if depth == 0 {
+					s.Location = []*pprof.Location{unknown}
+				}
+			}
+			data, err := Encode(p, most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, err = pprof.ParseData(data); err != nil || len(data) > most {
+				t.Fatalf("%d bytes, the limit is %d: %v", len(data), most, err)
+			}
+			var crowd, web int
+			for _, s := range p.Sample {
+				if s.Label[profile.Workload][0] == "crowd" {
+					if crowd++; len(s.Label) != 1 || !slices.Equal(s.Value, []int64{threads, 10 * threads}) {
+						t.Errorf("%v of %v", s.Value, s.Label)
+					}
+				} else if web++; len(s.Location) != 4 || s.NumLabel[profile.Time] == nil || s.Label[profile.Thread][0] != "9" {
+					t.Errorf("%d locations of %v at %v", len(s.Location), s.Label, s.NumLabel)
+				}
+			}
+			if crowd != 1 || web != 10 {
+				t.Errorf("%d samples of the one and %d of the other workload", crowd, web)
+			}
+			if notes := strings.Join(p.Comments, "\n"); !strings.Contains(notes, "note: 20000 samples of the workload crowd have no processes, threads and times") {
+				t.Errorf("notes %q", notes)
+			}
+		})
+	}
+}
+
+// Workloads can be too many too. The profile is refused, and nothing is repeated without end.
 func TestProfilesThatCannotFitAreRefused(t *testing.T) {
 	if data, err := Encode(crowded(100, 2), 100); err == nil {
 		t.Errorf("%d bytes", len(data))
