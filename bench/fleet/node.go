@@ -187,7 +187,7 @@ func (n *node) Collect(_ context.Context, emit func(prometheus.Metric)) error {
 
 // ServeHTTP implements http.Handler.
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	format := expfmt.NegotiateAccept(r.Header, expfmt.FmtOpenMetrics_1_0_0, expfmt.NewFormat(expfmt.TypeTextPlain))
+	format := expfmt.NegotiateAccept(r.Header, expfmt.NewFormat(expfmt.TypeOpenMetrics), expfmt.NewFormat(expfmt.TypeTextPlain))
 	w.Header().Set("Content-Type", string(format))
 	_ = n.WriteText(w, format) // the client has gone
 }

@@ -208,7 +208,33 @@ func (d *DutyCycle) weight() float64 {
 // Interrupted returns this cycle as planned, for a group that ends before the cycle does. If the group begins again, the rest of
 // the cycle is estimated by itself. Estimates are linear, so those of both parts add up to that of the whole cycle.
 func (d *DutyCycle) Interrupted() Cycle {
-	return Cycle{factor: 1 / d.Ratio(), norm: 1, weight: d.weight(), warmUp: d.warmUp, final: true}
+	return Cycle{factor: d.planned(), norm: 1, weight: d.weight(), warmUp: d.warmUp, final: true}
+}
+
+// planned returns the factor that this cycle will have: the windows so far were open for as long as they were, and the rest is as planned.
+func (d *DutyCycle) planned() float64 {
+	if d.warmUp || !d.active {
+		return 1
+	}
+	now, end := d.now(), d.began.Add(Period)
+	seen, open, from := d.seen, d.open, now
+	if open {
+		seen += now.Sub(d.opened)
+	}
+	for _, e := range d.edges {
+		at := d.began.Add(e.at)
+		if open && at.After(from) {
+			seen += at.Sub(from)
+		}
+		if at.After(from) {
+			from = at
+		}
+		open = e.open
+	}
+	if open && end.After(from) {
+		seen += end.Sub(from)
+	}
+	return float64(max(end.Sub(d.ended), now.Sub(d.ended))) / float64(max(seen, 1))
 }
 
 // Finish opens the window for good. Then the caller reads all groups and calls EndCycle and End. If this cycle had no

@@ -210,7 +210,7 @@ func (e *Estimator) endCycle(words []word, counted []uint64, c Cycle, t CPUTime)
 		}
 		w.counted = counted[w.at]
 		if c.unseen > 0 {
-			w.finish(float64(w.last) * c.unseen)
+			w.finish(float64(w.last)*c.unseen, e.counters.random)
 			continue
 		}
 		rate := e.rate(w)
@@ -226,7 +226,7 @@ func (e *Estimator) endCycle(words []word, counted []uint64, c Cycle, t CPUTime)
 		estimate := float64(n)*c.factor + rate*missed
 		w.last = float32(estimate * c.norm)
 		if c.final {
-			w.finish(estimate)
+			w.finish(estimate, e.counters.random)
 			w.stop(true)
 		} else {
 			w.advance(estimate, c.ahead*float64(w.last), e.counters.random)
@@ -252,8 +252,10 @@ func (w *word) advance(estimate, forecast float64, random func() float64) {
 }
 
 // finish adds the last estimate. Nothing is forecast, so the number may be below the reported one, and is at least zero.
-func (w *word) finish(estimate float64) {
-	due := int64(math.Round(estimate + float64(w.carry)))
+func (w *word) finish(estimate float64, random func() float64) {
+	sum := estimate + float64(w.carry)
+	down := math.Floor(sum)
+	due := int64(down) + int64(roundRandomly(sum-down, random()))
 	if due < 0 && uint64(-due) > w.to {
 		w.to = 0
 	} else {

@@ -347,3 +347,39 @@ func TestAGroupThatEndsIsReportedAtOnce(t *testing.T) {
 		t.Errorf("wrong by %+.2f%% on average, which chance explains up to %.2f%%", 100*(mean-1), 300*standardError)
 	}
 }
+
+// A program that ends in every cycle makes less than one event of a kind per run. None of these fractions is lost.
+func TestRareEventsOfProgramsThatEndAreCounted(t *testing.T) {
+	const runs, ratio, perRun = 200_000, 0.1, 0.1
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a fixed seed
+	var e Estimator
+	c := &Counters{Series: []Series{{Kind: 0, First: 0, Last: 1}}, Costs: []float64{0}, Random: random.Float64}
+	counted, reported, variance := []uint64{0}, []uint64{0}, make([]Variance, 1)
+	e.Begin(c, counted, reported, false)
+	whole := Cycle{factor: 1 / ratio, norm: 1, weight: 1}
+	ends := whole
+	ends.final = true
+	made := 0.0
+	for range runs {
+		events := 0.0
+		for range 10 {
+			if random.Float64() < perRun/10 {
+				events++
+			}
+		}
+		made += events
+		ran := CPUTime{cycle: 60e6}
+		if random.Float64() < ratio { // the run lies in the window
+			ran.window = ran.cycle
+			counted[0] += uint64(events)
+		}
+		e.EndCycle(ends, ran, counted, variance)
+		e.Report(counted, reported, 1)
+		e.EndCycle(whole, CPUTime{}, counted, variance) // the rest of the cycle
+		e.Report(counted, reported, 1)
+	}
+	// The number of counted events has a relative standard deviation of 1 / sqrt(runs * ratio * perRun), which is 2.2 %.
+	if got := float64(reported[0]); math.Abs(got/made-1) > 0.11 {
+		t.Errorf("%.0f events are reported, were %.0f", got, made)
+	}
+}

@@ -84,7 +84,7 @@ static __always_inline int begin_new_request(struct request *rq, u32 slot)
 	struct requester by = {.slot = slot, .owner = owner_of(slot)};
 	u64 key = (u64)rq;
 
-	if (is_of_driver(rq) || bpf_map_update_elem(&requests, &key, &by, BPF_NOEXIST) != -EEXIST)
+	if (is_of_driver(rq) || (int)bpf_map_update_elem(&requests, &key, &by, BPF_NOEXIST) != -EEXIST)
 		return 0;
 	lost(LOST_REQUESTS);
 	bpf_map_update_elem(&requests, &key, &by, BPF_ANY);

@@ -412,13 +412,15 @@ func TestAnEndedProgramIsReportedAtOnce(t *testing.T) {
 		return float64(it.Calls[0])
 	}
 	for run := range 2 {
-		before := look(1)
+		began, before := time.Now(), look(1)
 		k.count(0, slotFirst).Calls[0] += 1000
 		if running := look(1) - before; running > 1000 {
 			t.Errorf("run %d: %v calls are reported before the cycle ends", run, running)
 		}
 		ended := look(0) - before
-		if want := 1000 / ratio; math.Abs(ended-want) > 1 {
+		// On a busy machine the window is already longer than planned, and its calls stand for fewer others.
+		want, planned := 1000/ratio, time.Since(began) < time.Duration(ratio*float64(sampling.Period))/2
+		if ended > 1.01*want || ended < 1000 || planned && ended < 0.99*want {
 			t.Errorf("run %d: %v calls are reported at the end of the program, want %v", run, ended, want)
 		}
 		time.Sleep(sampling.Period / 20) // half of a window
