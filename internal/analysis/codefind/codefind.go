@@ -7,7 +7,9 @@ package codefind
 
 import (
 	"errors"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/lib/text"
@@ -142,32 +144,65 @@ func (f *Finder) Functions() map[codelink.Key]*codelink.Functions {
 			continue
 		}
 		p := b.sum()
-		if found := top(p.By("function", maxFunctions, profile.Whole{})); found != nil {
+		if found, rows := top(keyed(p).By("function", maxFunctions, profile.Whole{})); found != nil {
 			if of.event != codelink.CPU {
 				found.Event = of.event
 			}
-			place(found, p)
+			place(found, rows, p)
+			distinguish(found, rows)
 			code[of.Key] = found
 		}
 	}
 	return code
 }
 
-// top returns the functions of a table, or nil if it has too few samples.
-func top(t *profile.Table) *codelink.Functions {
-	if t.Taken < leastSamples {
-		return nil
+// keyOf is a function with its library: libraries of a program may have functions of one name. No name has a control character.
+func keyOf(f profile.Frame) string { return f.Function + "\x00" + f.Library }
+
+// keyed returns a profile whose functions have their keys as names.
+func keyed(p *profile.Profile) *profile.Profile {
+	with := *p
+	with.Frames = slices.Clone(p.Frames)
+	for i, f := range p.Frames {
+		if f.Function != "" {
+			with.Frames[i].Function = keyOf(f)
+		}
 	}
-	f := &codelink.Functions{Samples: int(t.Taken)}
+	return &with
+}
+
+// top returns the functions of a table of keys, and the key of each. It returns nil if the table has too few samples.
+func top(t *profile.Table) (f *codelink.Functions, keys []string) {
+	if t.Taken < leastSamples {
+		return nil, nil
+	}
+	f = &codelink.Functions{Samples: int(t.Taken)}
 	for _, r := range t.Rows {
 		switch {
 		case r.Kind == profile.Unresolved:
 			f.Unnamed = r.Share
 		case r.Kind == profile.Named && r.Self > 0:
-			f.Top = append(f.Top, codelink.Function{Name: short(r.Name), Share: r.Share, Low: r.Interval.Low, High: r.Interval.High})
+			name, _, _ := strings.Cut(r.Name, "\x00")
+			f.Top = append(f.Top, codelink.Function{Name: short(name), Share: r.Share, Low: r.Interval.Low, High: r.Interval.High})
+			keys = append(keys, r.Name)
 		}
 	}
-	return f
+	return f, keys
+}
+
+// distinguish adds the library to names that several functions have.
+func distinguish(f *codelink.Functions, keys []string) {
+	named := make(map[string]int)
+	for _, one := range f.Top {
+		named[one.Name]++
+	}
+	for i := range f.Top {
+		one := &f.Top[i]
+		if _, library, _ := strings.Cut(keys[i], "\x00"); named[one.Name] > 1 && library != "" {
+			library = text.Short(path.Base(library), maxName/2)
+			one.Name = text.Short(one.Name, maxName-len(library)-len(" ()")) + " (" + library + ")"
+		}
+	}
 }
 
 func short(name string) string { return text.Short(text.Label(name), maxName) }

@@ -3,6 +3,7 @@
 package codefind
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -113,5 +114,36 @@ func TestWhichFunctionASampleIsOf(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// TestFunctionsOfOneNameInTwoLibraries: each has its own row and its own place.
+func TestFunctionsOfOneNameInTwoLibraries(t *testing.T) {
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	add := func(samples int64, stack []profile.Frame) {
+		var at []uint32
+		for _, f := range stack {
+			i, err := b.Frame(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = append(at, i)
+		}
+		if err := b.Add(at, nil, samples, samples*10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(50, frames("copy@/lib/a.so", "main@/bin/app"))
+	add(30, frames("copy@/lib/b.so", "copy@/lib/a.so"))
+	add(20, frames("scan@/bin/app", "main@/bin/app"))
+	key := codelink.Key{Event: codelink.CPU}
+	f := New([]codelink.Key{key}, profile.DefaultLimits())
+	f.Add(b.Profile())
+	var got []string
+	for _, one := range f.Functions()[key].Top {
+		got = append(got, fmt.Sprintf("%s %.1f from %s %s", one.Name, one.Share, one.From.Function, one.From.Site))
+	}
+	if want := []string{"copy (a.so) 0.5 from main main.c:7", "copy (b.so) 0.3 from copy copy.c:7", "scan 0.2 from main main.c:7"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

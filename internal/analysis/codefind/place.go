@@ -78,35 +78,36 @@ func ofProgram(stack []profile.Frame) (innermost profile.Frame) {
 	return innermost
 }
 
-// place adds to functions the places that most of their samples came from. The stacks of the profile are a function and a place.
-func place(to *codelink.Functions, p *profile.Profile) {
+// place adds to functions, which have these keys, the places that most of their samples came from. The stacks of the profile are a
+// function and a place.
+func place(to *codelink.Functions, keys []string, p *profile.Profile) {
 	all := make(map[string]int64)
 	from := make(map[string]map[codelink.Place]int64)
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		function, at := p.Frames[s.Stack[0]], p.Frames[s.Stack[1]]
-		name := short(function.Function)
-		all[name] += s.Values[p.Main]
+		key := keyOf(function)
+		all[key] += s.Values[p.Main]
 		one := codelink.Place{Function: short(at.Function), Site: site(at)}
-		if one.Function == name {
+		if keyOf(at) == key {
 			one.Function = ""
 		}
-		if from[name] == nil {
-			from[name] = make(map[codelink.Place]int64)
+		if from[key] == nil {
+			from[key] = make(map[codelink.Place]int64)
 		}
-		from[name][one] += s.Values[p.Main]
+		from[key][one] += s.Values[p.Main]
 	}
 	for i := range to.Top {
 		f := &to.Top[i]
 		var most int64
 		var best codelink.Place
-		for one, n := range from[f.Name] {
+		for one, n := range from[keys[i]] {
 			if one.Site != "" && cmp.Or(cmp.Compare(n, most), cmp.Compare(best.Site, one.Site), cmp.Compare(best.Function, one.Function)) > 0 {
 				most, best = n, one
 			}
 		}
 		if most > 0 {
-			best.Share = float64(most) / float64(all[f.Name])
+			best.Share = float64(most) / float64(all[keys[i]])
 			f.From = &best
 		}
 	}
