@@ -112,15 +112,41 @@ func (d Difference) explains(m Metric, a, b int) bool {
 const teeMemory = 0.92
 
 // followsTEE reports whether two groups differ in their TEE, and the TEE makes this difference. It is then a part of what is compared:
-// a trust domain has no clock of KVM, shows other mitigations and another microcode, and reserves memory for bounce buffers.
+// a trust domain has no clock of KVM, shows other mitigations and no microcode, and reserves memory for bounce buffers. A difference
+// that has another cause, such as mitigations that are switched off, stays one.
 func (d Difference) followsTEE(a, b int) bool {
 	if d.tees[a] == d.tees[b] {
 		return false
 	}
-	if d.Name == "memory_bytes" {
-		x, errX := strconv.ParseFloat(d.Values[a], 64)
-		y, errY := strconv.ParseFloat(d.Values[b], 64)
-		return errX == nil && errY == nil && min(x, y) >= teeMemory*max(x, y)
+	x, y := strings.Split(d.Values[a], " | "), strings.Split(d.Values[b], " | ")
+	switch {
+	case d.Name == "memory_bytes":
+		m, errM := strconv.ParseFloat(d.Values[a], 64)
+		n, errN := strconv.ParseFloat(d.Values[b], 64)
+		return errM == nil && errN == nil && min(m, n) >= teeMemory*max(m, n)
+	case d.Name == "clock_source":
+		return all(x, fastClock) && all(y, fastClock)
+	case d.Name == "microcode":
+		return all(x, hiddenMicrocode) || all(y, hiddenMicrocode)
+	case strings.HasPrefix(d.Name, "mitigation."):
+		both := slices.Concat(x, y)
+		return all(both, vulnerable) || !slices.ContainsFunc(both, vulnerable)
 	}
-	return d.Name == "clock_source" || d.Name == "microcode" || strings.HasPrefix(d.Name, "mitigation.")
+	return false
+}
+
+func all(values []string, f func(string) bool) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return !f(v) })
+}
+
+// fastClock reports whether a clock source is read without a system call. Others, such as hpet, take microseconds.
+func fastClock(v string) bool { return v == "tsc" || v == "kvm-clock" }
+
+// hiddenMicrocode reports whether a hypervisor shows this version in place of that of the processor.
+func hiddenMicrocode(v string) bool { return v == "0xffffffff" || v == "0x1" }
+
+// vulnerable reports whether nothing is done about a vulnerability, as with the kernel's parameter mitigations=off. Virtual machines say
+// "Vulnerable: Clear CPU buffers attempted" if they do not know whether clearing helps, and clear them.
+func vulnerable(v string) bool {
+	return strings.HasPrefix(v, "Vulnerable") && !strings.Contains(v, "Clear CPU buffers attempted")
 }

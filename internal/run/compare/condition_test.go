@@ -106,3 +106,35 @@ func TestCostOfATEE(t *testing.T) {
 		}
 	}
 }
+
+// Of what a TEE can change, only the values that it causes are excused.
+func TestWhatFollowsFromATEE(t *testing.T) {
+	const plain, hidden = "0x21000161", "0xffffffff"
+	for _, tt := range []struct {
+		name     string
+		values   [2]string
+		explains bool
+	}{
+		{"clock_source", [2]string{"kvm-clock", "tsc"}, false},
+		{"clock_source", [2]string{"hpet", "tsc"}, true},
+		{"clock_source", [2]string{"hpet | kvm-clock", "tsc"}, true},
+		{"microcode", [2]string{plain, hidden}, false},
+		{"microcode", [2]string{"0x1", plain}, false},
+		{"microcode", [2]string{plain, "0x2b0004b1"}, true},
+		{"microcode", [2]string{plain, plain + " | " + hidden}, true},
+		{"mitigation.spectre_v2", [2]string{"Mitigation: Retpolines; IBPB: conditional", "Mitigation: Enhanced / Automatic IBRS; PBRSB-eIBRS: Vulnerable"}, false},
+		{"mitigation.spectre_v2", [2]string{"Vulnerable; IBPB: disabled; STIBP: disabled", "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional"}, true},
+		{"mitigation.spectre_v1", [2]string{"Mitigation: usercopy/swapgs barriers", "Vulnerable: __user pointer sanitization and usercopy barriers only"}, true},
+		{"mitigation.spectre_v2", [2]string{"Vulnerable; IBPB: disabled", "Vulnerable; STIBP: disabled"}, false},
+		{"mitigation.meltdown", [2]string{"Vulnerable | Mitigation: PTI", "Vulnerable"}, true},
+		{"mitigation.mds", [2]string{"Vulnerable: Clear CPU buffers attempted, no microcode; SMT Host state unknown", "Not affected"}, false},
+		{"memory_bytes", [2]string{"8000", "7500"}, false},
+		{"memory_bytes", [2]string{"8000", "4000"}, true},
+		{"kernel", [2]string{"6.12", "6.1"}, true},
+	} {
+		d := Difference{Name: tt.name, Identity: true, Machine: true, Values: tt.values[:], tees: []string{"", "tdx"}}
+		if got := d.explains(Metric{Time: true}, 0, 1); got != tt.explains || d.explains(Metric{Time: true}, 1, 0) != got {
+			t.Errorf("%s %q explains: %v", tt.name, tt.values, got)
+		}
+	}
+}
