@@ -18,6 +18,7 @@ func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 		return ErrValues
 	}
 	frames := make([]uint32, len(p.Frames)) // by index in p: 0 until a kept sample uses the frame, then one more than its index in b
+	sets := make([]int, len(p.LabelSets))   // likewise, of sets of labels: many samples may share a long one
 	var stack []uint32
 	for i := range p.Samples {
 		s := &p.Samples[i]
@@ -39,7 +40,14 @@ func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 		if b.Times {
 			at = s.At
 		}
-		if err := b.AddAt(at, stack, p.LabelSets[s.Labels], s.Values...); err != nil {
+		if sets[s.Labels] == 0 {
+			set, err := b.LabelSet(p.LabelSets[s.Labels])
+			if err != nil {
+				return err
+			}
+			sets[s.Labels] = set + 1
+		}
+		if err := b.AddSet(at, stack, sets[s.Labels]-1, s.Values...); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ package profile
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,5 +49,34 @@ func TestMergeAddsSamples(t *testing.T) {
 	other := NewBuilder("test", []ValueType{{"cycles", "count"}}, DefaultLimits())
 	if err := other.Merge(all, func(*Sample) bool { return true }); !errors.Is(err, ErrValues) {
 		t.Errorf("other values are added: %v", err)
+	}
+}
+
+// Samples that share labels are merged without looking at all labels again. The builder asks for its end for each MiB.
+func TestMergeResolvesLabelsOnce(t *testing.T) {
+	values := []ValueType{{Type: "samples", Unit: "count"}}
+	var labels []Label
+	for i := range 100 {
+		labels = append(labels, Label{Key: strconv.Itoa(i), Value: strings.Repeat("x", 4000)})
+	}
+	from := NewBuilder("pprof", values, DefaultLimits())
+	set, err := from.LabelSet(labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(1000) {
+		if err := from.AddSet(i+1, nil, set, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limits, asked := DefaultLimits(), 0
+	limits.Ended = func() error { asked++; return nil }
+	to := NewBuilder("pprof", values, limits)
+	to.Times = true
+	if err := to.Merge(from.Profile(), func(*Sample) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	if p := to.Profile(); len(p.Samples) != 1000 || len(p.LabelSets[p.Samples[999].Labels]) != 100 || asked > 1 {
+		t.Errorf("%d samples, %d MiB are looked up", len(p.Samples), asked)
 	}
 }
