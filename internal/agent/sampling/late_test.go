@@ -42,7 +42,7 @@ func TestAGroupThatEndsAfterLateWindows(t *testing.T) {
 			if !d.edges[0].open {
 				now = now.Add(late)
 			}
-			d.Step()
+			_, _ = d.Step()
 		}
 		if end := began.Add(Period); now.Before(end) {
 			now = end
