@@ -228,8 +228,16 @@ fresh: ## the README's commands on a minimal Debian 12 in a directory (needs roo
 	test/fresh
 
 .PHONY: test test-packaging cluster cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
+# The packages whose tests wait for each other, because they attach eBPF. Beside the others, so that none of these waits for them.
+# $(call attaching,CONDITION) lists those for which it holds; $$it is set if a package is one of them.
+attaching = $$($(GO) list -f '{{$$it := false}}{{range .TestImports}}{{if eq . "github.com/teescope/teescope/internal/lib/privilege/privilegetest"}}{{$$it = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' ./...)
+
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
-	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
+	log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(GOTEST) -p 2 $(if $(SUDO),-exec '$(SUDO)') $(call attaching,$$it) >"$$log" 2>&1 & \
+	attaching=$$!; others=0; \
+	$(GOTEST) -p 2 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) $(call attaching,not $$it) || others=$$?; \
+	wait $$attaching || others=$$?; cat "$$log"; exit $$others
 
 test-packaging: ## the Helm chart (lint, strict decoding, privileges), the container image and the packages: a module of its own
 	$(GO) -C deploy/packaging test -count=1 -timeout 60m $(TESTFLAGS) ./...
