@@ -4,16 +4,13 @@ package app
 
 import (
 	"os"
-	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
-	"time"
 
 	"github.com/teescope/teescope/internal/lib/trim"
 )
 
-// Soft limits of the Go heap, in bytes. They return the memory of a large query's peak. They are far above normal use, because a
-// limit near the live heap makes the garbage collector run all the time. A server of many machines uses more: see [followHeap].
+// Soft limits of the Go heap, in bytes. They are far above normal use, because a limit near the live heap makes the
+// garbage collector run all the time. They return the memory of a large query's peak.
 const (
 	serverMemory = 512 << 20
 	agentMemory  = 128 << 20
@@ -45,37 +42,5 @@ func tuneMemory(wanted, limit int64, percent int) {
 		debug.SetMemoryLimit(int64(collectorShare * float64(wanted)))
 	case os.Getenv("GOMEMLIMIT") == "":
 		debug.SetMemoryLimit(limit)
-		followHeap(limit, &keptHeap{})
 	}
-}
-
-// heapPeriod is the time for which memory must be in use to count as kept. Large queries and scrapes are shorter.
-const heapPeriod = 30 * time.Second
-
-// keptHeap finds how much of the heap stays in use. Its fields are the least memory that was in use in a period and in the one before.
-type keptHeap struct {
-	before, now int64
-	began       time.Time
-}
-
-// add adds what is in use after a garbage collection, and returns what has stayed in use for a period.
-func (k *keptHeap) add(live int64, at time.Time) int64 {
-	if at.Sub(k.began) >= heapPeriod {
-		k.before, k.now, k.began = k.now, live, at
-	}
-	k.now = min(k.now, live)
-	return min(k.before, k.now)
-}
-
-// followHeap raises the soft limit to twice the memory that stays in use, and lowers it to least again. The database of 1,000 agents
-// is larger than the limit. With a fixed one, the collector took half of the server's CPU time. Memory that is in use for a moment,
-// such as that of large queries or of hostile targets, does not raise the limit.
-func followHeap(least int64, k *keptHeap) {
-	collected := &struct{ _ [64]byte }{} // large enough to be an allocation of its own
-	runtime.AddCleanup(collected, func(k *keptHeap) {
-		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		metrics.Read(live)
-		debug.SetMemoryLimit(max(least, 2*k.add(int64(live[0].Value.Uint64()), time.Now()))) //nolint:gosec // bytes of memory
-		followHeap(least, k)
-	}, k)
 }
