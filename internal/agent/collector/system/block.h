@@ -67,13 +67,18 @@ static __always_inline u32 charged_slot(struct request *rq)
 	return known ? *known : SLOT_KERNEL;
 }
 
-static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags)
+/* Stores who makes a request. Returns the result of the map. */
+static __always_inline int remember(struct request *rq, u32 slot, u64 flags)
 {
 	struct requester by = {.slot = slot, .owner = owner_of(slot)};
 	u64 key = (u64)rq;
 
-	if (!is_of_driver(rq))
-		bpf_map_update_elem(&requests, &key, &by, flags);
+	return is_of_driver(rq) ? 0 : bpf_map_update_elem(&requests, &key, &by, flags);
+}
+
+static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags)
+{
+	remember(rq, slot, flags);
 	return 0;
 }
 
@@ -81,13 +86,10 @@ static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags
  * some events while another program is attached to the tracepoint. */
 static __always_inline int begin_new_request(struct request *rq, u32 slot)
 {
-	struct requester by = {.slot = slot, .owner = owner_of(slot)};
-	u64 key = (u64)rq;
-
-	if (is_of_driver(rq) || (int)bpf_map_update_elem(&requests, &key, &by, BPF_NOEXIST) != -EEXIST)
-		return 0;
-	lost(LOST_REQUESTS);
-	bpf_map_update_elem(&requests, &key, &by, BPF_ANY);
+	if (remember(rq, slot, BPF_NOEXIST) == -EEXIST) {
+		lost(LOST_REQUESTS);
+		remember(rq, slot, BPF_ANY);
+	}
 	return 0;
 }
 
