@@ -220,14 +220,16 @@ func (e *Estimator) endCycle(words []word, counted []uint64, c Cycle, t CPUTime)
 			w.last = float32(float64(n) * c.norm)
 			w.to += n // all of these are reported
 			w.advance(0, c.ahead*float64(w.last), e.counters.random)
-			w.stop(c.final)
+			if c.final {
+				w.last = 0
+			}
 			continue
 		}
 		estimate := float64(n)*c.factor + rate*missed
 		w.last = float32(estimate * c.norm)
 		if c.final {
 			w.finish(estimate, e.counters.random)
-			w.stop(true)
+			w.last = 0 // a later cycle without a window repeats nothing of a group that has ended
 		} else {
 			w.advance(estimate, c.ahead*float64(w.last), e.counters.random)
 		}
@@ -262,13 +264,6 @@ func (w *word) finish(estimate float64, random func() float64) {
 		w.to += uint64(due)
 	}
 	w.from, w.carry = w.to, 0
-}
-
-// stop forgets the last estimate of a group that has ended, so that a later cycle without a window repeats nothing.
-func (w *word) stop(final bool) {
-	if final {
-		w.last = 0
-	}
 }
 
 // Hold keeps the reported numbers constant until the next cycle ends.

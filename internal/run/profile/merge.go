@@ -11,8 +11,8 @@ import (
 // ErrValues is the error of a profile whose samples have other values than those of the builder.
 var ErrValues = errors.New("the profiles have different values")
 
-// Merge adds the samples of a profile for which keep returns true. Without Times, their times are not kept. The notes are not added. What was added covers the time from
-// the first beginning to the last end, with gaps.
+// Merge adds the samples of a profile for which keep returns true. Without Times, their times are not kept. The notes are not added.
+// What was added covers the time from the first beginning to the last end, with gaps.
 func (b *Builder) Merge(p *Profile, keep func(*Sample) bool) error {
 	if !slices.Equal(b.p.Values, p.Values) {
 		return ErrValues

@@ -134,7 +134,6 @@ func (r *Recording) Add(s *profiling.Sample) {
 // for them.
 func (r *Recording) stack(s *profiling.Sample, p *symbol.Process, of *use) (stack []uint32, left, ok bool) {
 	stack = make([]uint32, 0, len(s.Kernel)+len(s.User))
-
 	for _, part := range [][]uint64{s.Kernel, s.User} {
 		for i, address := range part {
 			if i > 0 {
