@@ -30,6 +30,9 @@ const (
 // in user mode.
 func (k Kind) RunsPrograms() bool { return k != Kernel && k != Idle }
 
+// IsNamed reports whether a workload is one program, unit or container.
+func (k Kind) IsNamed() bool { return k.RunsPrograms() && k != Other }
+
 // Identity names a workload. Two groups of processes whose identities have the same labels are one workload.
 type Identity struct {
 	Name string // value of the label "workload"

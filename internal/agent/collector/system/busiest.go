@@ -76,7 +76,7 @@ func (b *busiest) plan(k *kernelSide, s *slots, m *members) (all []*busy, due bo
 	before := b.ran
 	b.window, b.looked, b.ran = now-b.looked, now, make(map[*workload.Workload[counts]]uint64, len(before))
 	s.Registry.Each(func(w *workload.Workload[counts]) {
-		if w.Kind.RunsPrograms() && w.Kind != workload.Other {
+		if w.Kind.IsNamed() {
 			b.ran[w] = w.Data.RunNS
 		}
 	})

@@ -102,7 +102,7 @@ func (m *members) of(k *kernelSide, sl *slot) []uint32 {
 // last verdict, as it keeps its counts.
 func (m *members) detect(k *kernelSide, w *workload.Workload[counts], slots []*slot) verdict {
 	var tgids []uint32
-	if w.Kind.RunsPrograms() && w.Kind != workload.Other {
+	if w.Kind.IsNamed() {
 		for _, sl := range slots {
 			tgids = append(tgids, m.of(k, sl)...)
 		}

@@ -201,8 +201,8 @@ func (k *kernelSide) prepare(s *sampler, from, to regime) {
 	}
 }
 
-// detachUnneeded detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector is not
-// held.
+// detachUnneeded detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector
+// is not held.
 func (k *kernelSide) detachUnneeded(s *sampler, now regime) {
 	if now.level == sampling.Off {
 		s.stop()

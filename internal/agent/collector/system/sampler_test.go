@@ -355,14 +355,21 @@ type held struct{ attached bool }
 func (h *held) Detach(string) error   { h.attached = false; return nil }
 func (h *held) Reattach(string) error { h.attached = true; return nil }
 
-// A process may be watched, and a cycle end, before the next scrape has read its slot.
-func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
+// oneSampled returns a kernel side without a kernel, whose events are sampled and which has one group.
+func oneSampled(t *testing.T) (*kernelSide, *slots) {
+	t.Helper()
 	k := made(t)
 	s := newSlots(k, 8, nil)
 	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Time{}, time.Now())
 	s.Put(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}})
 	k.group(slotFirst, 1, "it")
 	s.beginSampling(false)
+	return k, s
+}
+
+// A process may be watched, and a cycle end, before the next scrape has read its slot.
+func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
+	k, s := oneSampled(t)
 	free, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Queue, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -398,12 +405,7 @@ func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 // The calls of a program whose threads have ended are reported by the next scrape, not later, when another run of it may have
 // begun.
 func TestAnEndedProgramIsReportedAtOnce(t *testing.T) {
-	k := made(t)
-	s := newSlots(k, 8, nil)
-	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Time{}, time.Now())
-	s.Put(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}})
-	k.group(slotFirst, 1, "it")
-	s.beginSampling(false)
+	k, s := oneSampled(t)
 	it, ratio := s.Get(slotFirst), s.sampler.Ratio()
 	look := func(threads uint64) float64 {
 		k.gauges[slotFirst].Threads = threads

@@ -16,7 +16,6 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
-	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
@@ -354,7 +353,7 @@ func (c *Collector) MainProcesses() []MainProcess {
 	}
 	var all []MainProcess
 	for w, p := range c.slots.oldest() {
-		if w.Kind.RunsPrograms() && w.Kind != workload.Other {
+		if w.Kind.IsNamed() {
 			all = append(all, MainProcess{Labels: workloadValues(w), PID: int(p.tgid), Started: time.Duration(p.start)})
 		}
 	}
