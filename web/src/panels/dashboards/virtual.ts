@@ -90,9 +90,9 @@ export const CONFIDENTIAL: Section = {
       question: "How full are the bounce buffers?",
       unit: "bytes",
       queries: [
-        { expr: "sum(teescope_bounce_pool_used_bytes{$nodes})", legend: "in use" },
-        { expr: "sum(teescope_bounce_pool_used_max_bytes{$nodes})", legend: "most since boot" },
-        { expr: "sum(teescope_bounce_pool_bytes{$nodes})", legend: "size" },
+        { expr: "sum by (instance) (teescope_bounce_pool_used_bytes{$nodes})", legend: "in use" },
+        { expr: "sum by (instance) (teescope_bounce_pool_used_max_bytes{$nodes})", legend: "most since boot" },
+        { expr: "sum by (instance) (teescope_bounce_pool_bytes{$nodes})", legend: "size" },
       ],
       help: "Shared memory through which all data of devices is copied (swiotlb). Without room, disks wait and network devices drop packets. It is often full for shorter than the time between two samples. The values are for the whole machine: the workload filter does not apply.",
       empty: { text: "The kernel does not show its bounce buffers: debugfs is not mounted, or may not be read." },
@@ -201,7 +201,7 @@ export const GPUS: Section = {
       queries: byCopy("bytes_total"),
       top: 10,
       help: "In a confidential machine, each copy is encrypted. Copies of several dimensions, of graphs and between GPUs are not included.",
-      empty: { text: "No copy was counted in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
+      empty: { text: "No copy was counted in this time range. Counting needs probes on libcuda.", flag: GPU_FLAG },
     },
     {
       id: "gpu-blocked",
@@ -212,7 +212,7 @@ export const GPUS: Section = {
       queries: byCopy("blocked_seconds_sum"),
       top: 10,
       help: "The mean number of threads in these calls. An asynchronous copy should return at once. In a confidential machine, it often returns later.",
-      empty: { text: "No thread was blocked in a copy in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
+      empty: { text: "No thread was blocked in a copy in this time range. Counting needs probes on libcuda.", flag: GPU_FLAG },
     },
     {
       id: "gpu-launches",
@@ -226,7 +226,7 @@ export const GPUS: Section = {
       ],
       top: 10,
       help: "A program that finds no GPU may continue on the CPU, and then launches nothing.",
-      empty: { text: "Nothing was launched in this time range. It needs probes on libcuda.", flag: GPU_FLAG },
+      empty: { text: "Nothing was launched in this time range. Counting needs probes on libcuda.", flag: GPU_FLAG },
     },
   ],
 };
