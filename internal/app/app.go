@@ -194,8 +194,8 @@ func (p *program) server() error {
 	finder := p.discovery()
 	db := prom.New(prom.Options{
 		DataDir: c.DataDir, Owner: owner.UID, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
-		MemoryLimit: c.Memory.Limit,
-		Targets:     c.Targets, TargetsConfig: agentClients(c), Discovery: finder, RemoteWrite: remoteWrite(c), Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host, Agent: p.link != nil,
+		MemoryLimit: c.Memory.Limit, Scraped: limitByTargets(c.Memory.Limit),
+		Targets: c.Targets, TargetsConfig: agentClients(c), Discovery: finder, RemoteWrite: remoteWrite(c), Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host, Agent: p.link != nil,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
 	p.status, p.stored = db.Status(), true

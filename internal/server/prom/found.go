@@ -68,16 +68,25 @@ func withFound(fixed map[string][]*targetgroup.Group, agents []discovery.Target,
 	return all
 }
 
+// targetsOf returns the number of targets.
+func targetsOf(groups map[string][]*targetgroup.Group) (n int) {
+	for _, list := range groups {
+		for _, g := range list {
+			n += len(g.Targets)
+		}
+	}
+	return n
+}
+
 // known removes the targets that are no longer scraped, and divides the memory among the others.
 func (b *seriesLimiter) known(groups map[string][]*targetgroup.Group) {
-	numbers, n := map[string]bool{}, 0
+	numbers := map[string]bool{}
 	for _, list := range groups {
-		n += len(list)
 		for _, g := range list {
 			numbers[string(g.Labels[numberLabel])] = true
 		}
 	}
-	b.accounts.divide(n)
+	b.accounts.divide(targetsOf(groups))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	gone := func(number string) bool { return !numbers[number] }

@@ -125,6 +125,7 @@ func (b *seriesLimiter) run(
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
 	fixed := groups
+	o.Scraped(targetsOf(groups))
 	for ctx.Err() == nil {
 		if now := head.MinTime(); now != oldest {
 			oldest = now
@@ -141,6 +142,7 @@ func (b *seriesLimiter) run(
 		case agents := <-found:
 			groups = withFound(fixed, agents, o.TargetsConfig)
 			b.known(groups)
+			o.Scraped(targetsOf(groups))
 			again(b.generations(groups))
 		case <-tick.C:
 		}

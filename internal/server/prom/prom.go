@@ -68,6 +68,8 @@ type Options struct {
 	Version Version
 	// Flags are shown by /api/v1/status/flags.
 	Flags map[string]string
+	// Scraped is called with the number of targets at the start, and when the discovery has found others. It may be nil.
+	Scraped func(targets int)
 	// Registry receives the metrics of the embedded Prometheus.
 	Registry *prometheus.Registry
 	Log      *slog.Logger
@@ -131,6 +133,9 @@ type Server struct {
 
 // New returns a server. It touches nothing outside the process before Init.
 func New(opts Options) *Server {
+	if opts.Scraped == nil {
+		opts.Scraped = func(int) {}
+	}
 	s := &Server{
 		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit, opts.targets()), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
 		health: newHealth(opts.Log),

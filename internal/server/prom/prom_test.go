@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -272,6 +273,8 @@ func TestAgentsComeAndGo(t *testing.T) {
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval, o.MemoryLimit = nil, 200*time.Millisecond, 256<<20
 	o.Discovery = discovery.New(discovery.Options{Sources: []discovery.Source{{Kind: discovery.File, Where: file}}, Log: o.Log})
+	var scraped atomic.Int64
+	o.Scraped = func(n int) { scraped.Store(int64(n)) }
 	s, _ := start(t, o)
 	has := func(instance string) bool {
 		labels, _, _ := samples(t, s, fmt.Sprintf(`scrapes_total{job="teescope",instance=%q}[1m]`, instance))
@@ -284,11 +287,11 @@ func TestAgentsComeAndGo(t *testing.T) {
 	}
 	eventually(t, time.Minute, "the first agent", func() bool { return has("node1") })
 	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node1"}}, {"targets": [%q], "labels": {"instance": "node2"}}]`, address(one), address(two)))
-	eventually(t, time.Minute, "the second agent", func() bool { return has("node2") })
+	eventually(t, time.Minute, "the second agent", func() bool { return has("node2") && scraped.Load() == 2 })
 	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node2"}}]`, address(two)))
 	eventually(t, time.Minute, "the end of the first", func() bool { return now() == 1 })
 	write("[]")
-	eventually(t, time.Minute, "no agent", func() bool { return now() == 0 })
+	eventually(t, time.Minute, "no agent", func() bool { return now() == 0 && scraped.Load() == 0 })
 }
 
 func TestEndpoints(t *testing.T) {
