@@ -18,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/rules"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/prom"
+	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
 // The workloads of a fleet make chatter calls of one name a second, each of which leaves the enclave: 30,000 exits of
@@ -167,6 +168,37 @@ func TestOneMachineThatFailsConcernsNoOther(t *testing.T) {
 	}
 	if !has(r, "ocall-bound", "agent00-w000", agent(0)) {
 		t.Errorf("found %+v", r.Findings)
+	}
+}
+
+// TestMoreAgentsThanAQueryCanName has agents whose names are longer together than a database lets a query be. Two exporters without an agent
+// and a workload without an instance are judged too.
+func TestMoreAgentsThanAQueryCanName(t *testing.T) {
+	f := newFleet(t)
+	const agents = 60
+	name := func(kind string, i int) string {
+		return fmt.Sprintf("%s%02d.%s:9100", kind, i, strings.Repeat("long", 75))
+	}
+	for i := range agents {
+		f.machine(name("agent", i), 1, 1, chatter)
+		f.series("1x20", `up{job="teescope",instance=%q}`, name("agent", i))
+	}
+	for i := range 2 {
+		f.series("1x20", `up{job="node",instance=%q}`, name("bare", i))
+		f.series(counting(1), `node_cpu_seconds_total{cpu="0",mode="user",instance=%q}`, name("bare", i))
+	}
+	f.series(counting(0.7), `teescope_cpu_seconds_total{workload="w",mode="user"}`)
+	r := f.judge(faulty{Source: f.source(), fails: func(q string) bool { return len(q) > bound.MaxText }})
+	for _, p := range r.Problems {
+		if p.Kind == query.Failed {
+			t.Errorf("%s (query of %d bytes)", p.Error, len(p.Query))
+		}
+	}
+	if want := agents + 3; len(r.Machines) != want {
+		t.Errorf("%d machines were judged, want %d", len(r.Machines), want)
+	}
+	if last := name("agent", agents-1); !has(r, "ocall-bound", strings.Split(last, ":")[0]+"-w000", last) {
+		t.Errorf("nothing is found at %s", last)
 	}
 }
 

@@ -20,8 +20,13 @@ import (
 const (
 	agentsQuery = `group by (instance) (last_over_time({__name__=~"teescope_build_info|teescope_processes"}[$window]))` +
 		` or group by (instance) (last_over_time(up{job="teescope"}[$window]))`
-	othersQuery = `group by (instance) (last_over_time({__name__=~"$names",instance!~"$known"}[$window]))`
+	othersQuery  = `group by (instance) (last_over_time({__name__=~"$names",instance$of}[$window]))`
+	scrapedQuery = `group by (instance) (last_over_time(up[$window]))`
 )
+
+// longestList is the maximum length of the instances in a query, in bytes. Databases limit the length of a query: 16 KiB is the limit of
+// ours and of VictoriaMetrics.
+const longestList = 8 << 10
 
 // A Machine is a judged machine.
 type Machine struct {
@@ -63,16 +68,7 @@ func (q *inquiry) hosts(rules []Rule) ([]host, bool) {
 	for _, s := range agents.samples {
 		found[s.Labels["instance"]] = true
 	}
-	known := make([]string, 0, len(found))
-	for _, instance := range slices.Sorted(maps.Keys(found)) {
-		known = append(known, regexp.QuoteMeta(instance))
-	}
-	text := strings.ReplaceAll(othersQuery, "$names", strings.Join(metricsOf(rules), "|"))
-	quoted := strconv.Quote(strings.Join(known, "|"))
-	others := q.own(strings.ReplaceAll(text, `"$known"`, quoted))
-	for _, s := range others.samples {
-		found[s.Labels["instance"]] = true
-	}
+	known := q.others(rules, found)
 	bare := found[""]
 	by := make(map[string][]string)
 	for _, instance := range slices.Sorted(maps.Keys(found)) {
@@ -86,7 +82,54 @@ func (q *inquiry) hosts(rules []Rule) ([]host, bool) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		all = append(all, host{name: name, instances: by[name], matcher: matcherOf(by[name], bare)})
 	}
-	return all, agents.kind != query.Failed && others.kind != query.Failed
+	return all, agents.kind != query.Failed && known
+}
+
+// others adds the machines without an agent to those that were found. It returns false if they are not known.
+func (q *inquiry) others(rules []Rule, found map[string]bool) bool {
+	text := strings.ReplaceAll(othersQuery, "$names", strings.Join(metricsOf(rules), "|"))
+	// One query excludes all agents. If these are too many, the queries name the other instances that are scraped.
+	lists, operator := listsOf(found), "!~"
+	if len(lists) > 1 {
+		scraped := q.own(scrapedQuery)
+		if scraped.kind == query.Failed {
+			return false
+		}
+		others := map[string]bool{"": true} // series without an instance
+		for _, s := range scraped.samples {
+			if instance := s.Labels["instance"]; !found[instance] {
+				others[instance] = true
+			}
+		}
+		lists, operator = listsOf(others), "=~"
+	}
+	for _, list := range lists {
+		others := q.own(strings.ReplaceAll(text, "$of", operator+strconv.Quote(list)))
+		if others.kind == query.Failed {
+			return false
+		}
+		for _, s := range others.samples {
+			found[s.Labels["instance"]] = true
+		}
+	}
+	return true
+}
+
+// listsOf returns regular expressions that match these instances. There is one at least, which may match the empty instance only.
+func listsOf(instances map[string]bool) []string {
+	lists := []string{""}
+	for i, instance := range slices.Sorted(maps.Keys(instances)) {
+		quoted := regexp.QuoteMeta(instance)
+		switch last := &lists[len(lists)-1]; {
+		case i == 0:
+			*last = quoted
+		case len(*last)+len(quoted) >= longestList:
+			lists = append(lists, quoted)
+		default:
+			*last += "|" + quoted
+		}
+	}
+	return lists
 }
 
 // metricsOf returns the names of the metrics that rules read, sorted.

@@ -364,7 +364,7 @@ func howItWent(r engine.Result, err error) outcome {
 func firstFailure(r engine.Result) error {
 	for _, p := range r.Problems {
 		if p.Kind == query.Failed {
-			return fmt.Errorf("%s: %s", p.Query, p.Error)
+			return fmt.Errorf("%s, in the query %s", p.Error, p.Query) // log lines are cut, and a query may be long
 		}
 	}
 	return nil
