@@ -17,10 +17,11 @@ const (
 )
 
 // Targets beyond manyTargets raise the soft limit of the server by targetMemory bytes each. An agent of 300 series keeps about
-// 0.45 MiB of live heap in the server. Without this, 1,000 agents fill the limit, and the garbage collector takes all idle processors.
+// 1 MiB of live heap in the server, with the summaries of its windows. Without this, 1,000 agents fill the limit, and the garbage
+// collector takes all idle processors.
 const (
 	manyTargets  = 64
-	targetMemory = 1 << 20
+	targetMemory = 2 << 20
 )
 
 // gcPercent is half of Go's default. It trades CPU time for memory: the heap is small, and the memory of a watched

@@ -19,7 +19,7 @@ func TestTargetsRaiseTheLimitOfTheHeap(t *testing.T) {
 		want        int64
 	}{
 		{"few targets", 0, "", 64, 512 << 20},
-		{"a thousand", 0, "", 1000, (512 + 936) << 20},
+		{"a thousand", 0, "", 1000, (512 + 2*936) << 20},
 		{"configured", 200 << 20, "", 1000, 1 << 40},
 		{"from the environment", 0, "100MiB", 1000, 1 << 40},
 	} {
