@@ -183,22 +183,22 @@ func forest(b *strings.Builder, t *compare.Table, j int) {
 	b.WriteString("</svg>\n")
 }
 
-// stacked draws the shares of both groups as bars. Shares below zero are omitted; the table has them.
+// stacked draws the components of both groups as bars. Components below zero are omitted; the table has them.
 func stacked(b *strings.Builder, blame compare.Blame, v compare.View) {
-	shares := append(append([]compare.Share{}, v.Shares...), v.Rest)
-	height := float64(2*rowsOf + 24 + 18*((len(shares)+2)/3))
+	components := append(append([]compare.Component{}, v.Components...), v.Rest)
+	height := float64(2*rowsOf + 24 + 18*((len(components)+2)/3))
 	begin(b, height, "Time by "+v.Name)
 	a := axis{left, width - right, 0, math.Max(blame.Whole.Before, blame.Whole.After)}
 	for i, name := range []string{blame.From, blame.To} {
 		y, sum := float64(i*(rowsOf+4)+6), 0.0
 		label(b, left-10, y+14, "end", "", name)
-		for k, s := range shares {
+		for k, s := range components {
 			value := []float64{s.Before, s.After}[i]
 			if value <= 0 {
 				continue
 			}
 			class := k % (colours - 1)
-			if k == len(shares)-1 {
+			if k == len(components)-1 {
 				class = colours - 1
 			}
 			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="18" class="c%d"><title>%s: %s</title></rect>`, a.at(sum), y, a.at(sum+value)-a.at(sum), class,
@@ -206,10 +206,10 @@ func stacked(b *strings.Builder, blame compare.Blame, v compare.View) {
 			sum += value
 		}
 	}
-	for k, s := range shares {
+	for k, s := range components {
 		x, y := left+float64(k%3)*190, float64(2*rowsOf+20+18*(k/3))
 		class := k % (colours - 1)
-		if k == len(shares)-1 {
+		if k == len(components)-1 {
 			class = colours - 1
 		}
 		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="10" height="10" class="c%d"/>`, x, y, class)

@@ -94,18 +94,18 @@ func TestBlameOfTwoMachines(t *testing.T) {
 		}
 	}
 	close("the whole before", blame.Whole.Before, 100./ops)
-	system := blame.Views[0].Shares[1]
+	system := blame.Views[0].Components[1]
 	close("system CPU time of Intel", system.Before, 5./ops)
 	close("its difference", system.Difference.Value, 15./ops)
 	for _, v := range blame.Views {
 		sum := v.Rest.Difference.Value
-		for _, s := range v.Shares {
+		for _, s := range v.Components {
 			sum += s.Difference.Value
 		}
 		close(v.Name+", added up", sum, blame.Whole.Difference.Value)
 	}
 	want := map[string][2]float64{"in ecdh": {0.75, 10}, "in rsa": {2.75, 8}, "in rest": {1.5, 2}}
-	for _, s := range blame.Views[1].Shares[1:] {
+	for _, s := range blame.Views[1].Components[1:] {
 		w := want[s.Name]
 		close(s.Name+" of Intel", s.Before, w[0]/ops)
 		close(s.Name+" of ARM", s.After, w[1]/ops)
@@ -154,7 +154,7 @@ func TestBlameOfFunctions(t *testing.T) {
 	}
 	view := blame.Views[at]
 	want, sum := map[string][2]float64{"ecdh": {0.75, 10}, "rsa": {2.75, 8}, "[unresolved]": {1.5, 2}}, view.Rest.Difference.Value
-	for _, s := range view.Shares {
+	for _, s := range view.Components {
 		w := want[s.Name]
 		if math.Abs(s.Before*ops-w[0]) > 1e-9 || math.Abs(s.After*ops-w[1]) > 1e-9 || !s.Sure {
 			t.Errorf("%s: %g and %g s, want %v; sure: %v", s.Name, s.Before*ops, s.After*ops, w, s.Sure)
@@ -162,11 +162,11 @@ func TestBlameOfFunctions(t *testing.T) {
 		sum += s.Difference.Value
 	}
 	went := blame.Views[slices.IndexFunc(blame.Views, func(v compare.View) bool { return v.Name == "what it went to" })]
-	faults := went.Shares[slices.IndexFunc(went.Shares, func(s compare.Share) bool { return s.Name == "page faults" })]
+	faults := went.Components[slices.IndexFunc(went.Components, func(s compare.Component) bool { return s.Name == "page faults" })]
 	if faults.Before != 0 || math.Abs(faults.After*ops-5) > 1e-9 || !faults.Sure {
 		t.Errorf("page faults take %g and %g s, want 0 and 5; sure: %v", faults.Before*ops, faults.After*ops, faults.Sure)
 	}
-	if len(view.Shares) != 3 || math.Abs(sum-blame.Whole.Difference.Value) > 1e-9 || math.Abs(view.Rest.Difference.Value*ops+15) > 1e-6 {
+	if len(view.Components) != 3 || math.Abs(sum-blame.Whole.Difference.Value) > 1e-9 || math.Abs(view.Rest.Difference.Value*ops+15) > 1e-6 {
 		t.Errorf("they add up to %g of %g, rest %g s", sum, blame.Whole.Difference.Value, view.Rest.Difference.Value*ops)
 	}
 }
@@ -187,8 +187,8 @@ func TestBlameOfThreads(t *testing.T) {
 	}
 	view := report(t, compare.Options{}, nil, create(t, "one", busy(1, 1000)), create(t, "two", busy(2, 2000))).Tables[0].Blames[0].Views[0]
 	for i, want := range []float64{0.6, 0.3, 0.1} {
-		if s := view.Shares[i]; math.Abs(s.Part-want) > 1e-9 {
-			t.Errorf("%s has %v of the difference, want %v", s.Name, s.Part, want)
+		if s := view.Components[i]; math.Abs(s.Share-want) > 1e-9 {
+			t.Errorf("%s has %v of the difference, want %v", s.Name, s.Share, want)
 		}
 	}
 	if view.Rest.Difference.Value != 0 || view.Rest.Sure {

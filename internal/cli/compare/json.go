@@ -67,7 +67,7 @@ type jsonRow struct {
 	Groups []jsonCell `json:"groups"`
 }
 
-type jsonShare struct {
+type jsonComponent struct {
 	Name       string   `json:"name"`
 	Source     string   `json:"source"`
 	Before     number   `json:"before"`
@@ -79,19 +79,19 @@ type jsonShare struct {
 }
 
 type jsonView struct {
-	Name   string      `json:"name"`
-	Shares []jsonShare `json:"shares"`
-	Rest   jsonShare   `json:"rest"`
+	Name       string          `json:"name"`
+	Components []jsonComponent `json:"shares"`
+	Rest       jsonComponent   `json:"rest"`
 }
 
 type jsonBlame struct {
-	From   string     `json:"from"`
-	To     string     `json:"to"`
-	Unit   string     `json:"unit"`
-	Whole  *jsonShare `json:"whole,omitempty"`
-	Views  []jsonView `json:"views"`
-	Notes  []string   `json:"notes,omitempty"`
-	Reason string     `json:"unknown_because,omitempty"`
+	From   string         `json:"from"`
+	To     string         `json:"to"`
+	Unit   string         `json:"unit"`
+	Whole  *jsonComponent `json:"whole,omitempty"`
+	Views  []jsonView     `json:"views"`
+	Notes  []string       `json:"notes,omitempty"`
+	Reason string         `json:"unknown_because,omitempty"`
 }
 
 type jsonGroup struct {
@@ -166,18 +166,18 @@ func tableJSON(t *compare.Table) jsonTable {
 }
 
 func blameJSON(b compare.Blame) jsonBlame {
-	share := func(s compare.Share) jsonShare {
-		return jsonShare{s.Name, s.Source, number(s.Before), number(s.After), intervalOf(s.Difference), number(s.Part), number(s.P), s.Sure}
+	component := func(s compare.Component) jsonComponent {
+		return jsonComponent{s.Name, s.Source, number(s.Before), number(s.After), intervalOf(s.Difference), number(s.Share), number(s.P), s.Sure}
 	}
 	out := jsonBlame{From: b.From, To: b.To, Unit: b.Unit, Views: []jsonView{}, Notes: b.Notes, Reason: b.Reason}
 	if b.Reason == "" {
-		whole := share(b.Whole)
+		whole := component(b.Whole)
 		out.Whole = &whole
 	}
 	for _, v := range b.Views {
-		one := jsonView{Name: v.Name, Rest: share(v.Rest)}
-		for _, s := range v.Shares {
-			one.Shares = append(one.Shares, share(s))
+		one := jsonView{Name: v.Name, Rest: component(v.Rest)}
+		for _, s := range v.Components {
+			one.Components = append(one.Components, component(s))
 		}
 		out.Views = append(out.Views, one)
 	}

@@ -164,9 +164,9 @@ func blameText(b *strings.Builder, blame compare.Blame) error {
 		b.WriteByte('\n')
 		w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(w, "%s\t%s\t%s\tdifference\tshare\tp\tsource\n", v.Name, text.Terminal(blame.From), text.Terminal(blame.To))
-		for _, s := range append(append([]compare.Share{}, v.Shares...), v.Rest, whole) {
+		for _, s := range append(append([]compare.Component{}, v.Components...), v.Rest, whole) {
 			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", text.Terminal(s.Name), seconds(s.Before, whole.Before), seconds(s.After, whole.Before),
-				differenceText(s, whole.Before), partText(s), pShare(s), text.Terminal(s.Source))
+				differenceText(s, whole.Before), shareText(s), pComponent(s), text.Terminal(s.Source))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -178,7 +178,7 @@ func blameText(b *strings.Builder, blame compare.Blame) error {
 	return nil
 }
 
-func differenceText(s compare.Share, of float64) string {
+func differenceText(s compare.Component, of float64) string {
 	value := seconds(s.Difference.Value, of)
 	if s.Difference.Value > 0 {
 		value = "+" + value
@@ -189,14 +189,14 @@ func differenceText(s compare.Share, of float64) string {
 	return value
 }
 
-func partText(s compare.Share) string {
-	if math.IsNaN(s.Part) || math.IsInf(s.Part, 0) {
+func shareText(s compare.Component) string {
+	if math.IsNaN(s.Share) || math.IsInf(s.Share, 0) {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f%%", 100*s.Part)
+	return fmt.Sprintf("%.1f%%", 100*s.Share)
 }
 
-func pShare(s compare.Share) string {
+func pComponent(s compare.Component) string {
 	return pText(compare.Change{Corrected: s.P})
 }
 

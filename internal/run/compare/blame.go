@@ -18,34 +18,34 @@ type Blame struct {
 	From, To string // names of the groups
 	// Unit is the unit of all figures: "s/op", or "s/repetition" if the operations are unknown.
 	Unit   string
-	Whole  Share // wall-clock time of the phase
+	Whole  Component // wall-clock time of the phase
 	Views  []View
 	Notes  []string
 	Reason string // why there is no blame; empty if there is
 }
 
-// View divides the whole by one criterion. Its shares and the rest add up to the whole.
+// View divides the whole by one criterion. Its components and the rest add up to the whole.
 type View struct {
-	Name   string
-	Shares []Share
-	Rest   Share
+	Name       string
+	Components []Component
+	Rest       Component
 }
 
-// Share is a part of the time. The figures are means over repetitions, because medians do not add up.
-type Share struct {
+// Component is a part of the time. The figures are means over repetitions, because medians do not add up.
+type Component struct {
 	Name   string
 	Source string  // where the figure is from
 	Before float64 // mean of the baseline
 	After  float64
 	// Difference is After - Before, with the exact interval of a shift at 95 %.
 	Difference stat.Interval
-	Part       float64 // of the whole difference; NaN if that is zero
-	P          float64 // of the Mann-Whitney test, corrected for all shares of the view
+	Share      float64 // of the whole difference; NaN if that is zero
+	P          float64 // of the Mann-Whitney test, corrected for all components of the view
 	Sure       bool    // whether P is at most Alpha
 }
 
-// mostShares is the number of system calls or OCALLs with a line of their own.
-const mostShares = 8
+// mostCalls is the number of system calls or OCALLs with a line of their own.
+const mostCalls = 8
 
 // A source is a part of the time and the total that it is read from.
 type source struct {
@@ -92,7 +92,7 @@ func blame(before, after sample) Blame {
 		b.Reason = "the runs have no CPU time of the watched workloads"
 		return b
 	}
-	b.Whole = b.share(groups, "time", "duration of the phase divided by the operations", func(r *repeat) float64 { return r.Seconds })
+	b.Whole = b.component(groups, "time", "duration of the phase divided by the operations", func(r *repeat) float64 { return r.Seconds })
 	b.view(groups, "what threads did", states, "waiting for devices and for others, such as clients, other processes and locks")
 	if timed(groups, functionSeconds) {
 		b.view(groups, "functions", parts(groups, functionSeconds, "CPU time, times the share in the profile", "", nil),
@@ -149,12 +149,12 @@ func parts(groups [2]sample, total, from, prefix string, without func(part strin
 	slices.SortFunc(list, func(a, b source) int {
 		return cmp.Or(cmp.Compare(math.Abs(mean[1][b.total]-mean[0][b.total]), math.Abs(mean[1][a.total]-mean[0][a.total])), cmp.Compare(a.name, b.name))
 	})
-	if len(list) > mostShares {
+	if len(list) > mostCalls {
 		var others []string
-		for _, s := range list[mostShares:] {
+		for _, s := range list[mostCalls:] {
 			others = append(others, s.total)
 		}
-		list = append(list[:mostShares], source{prefix + "others", from, strings.Join(others, "\x00"), ""})
+		list = append(list[:mostCalls], source{prefix + "others", from, strings.Join(others, "\x00"), ""})
 	}
 	return list
 }
@@ -190,7 +190,7 @@ func (r *repeat) seconds(of []source) float64 {
 // idling is how many times as many threads do what a view lists as run or wait for a CPU, from which a note says so.
 const idling = 2
 
-// view adds a view with a share for each source.
+// view adds a view with a component for each source.
 func (b *Blame) view(groups [2]sample, name string, all []source, rest string) {
 	v := View{Name: name}
 	var sources []source
@@ -202,9 +202,9 @@ func (b *Blame) view(groups [2]sample, name string, all []source, rest string) {
 		}
 	}
 	for _, s := range sources {
-		v.Shares = append(v.Shares, b.share(groups, s.name, s.from, func(r *repeat) float64 { return r.seconds([]source{s}) / r.busy(sources) }))
+		v.Components = append(v.Components, b.component(groups, s.name, s.from, func(r *repeat) float64 { return r.seconds([]source{s}) / r.busy(sources) }))
 	}
-	v.Rest = b.share(groups, "rest", rest, func(r *repeat) float64 {
+	v.Rest = b.component(groups, "rest", rest, func(r *repeat) float64 {
 		left := r.Seconds - r.seconds(sources)/r.busy(sources)
 		if math.Abs(left) < 1e-9*r.Seconds {
 			return 0 // a rounding error
@@ -216,22 +216,22 @@ func (b *Blame) view(groups [2]sample, name string, all []source, rest string) {
 			b.Notes = append(b.Notes, fmt.Sprintf("%s: in %q, more threads are in the calls that are listed than run or wait for a CPU. Some may idle there, as in read, and make the other shares small", groups[i].info.Name, name))
 		}
 	}
-	p := make([]float64, 0, len(v.Shares))
-	for _, s := range v.Shares {
+	p := make([]float64, 0, len(v.Components))
+	for _, s := range v.Components {
 		p = append(p, s.P)
 	}
 	for i, corrected := range stat.Holm(append(p, v.Rest.P)) {
 		s := &v.Rest
-		if i < len(v.Shares) {
-			s = &v.Shares[i]
+		if i < len(v.Components) {
+			s = &v.Components[i]
 		}
 		s.P, s.Sure = corrected, corrected <= Alpha
 	}
 	b.Views = append(b.Views, v)
 }
 
-// share computes a share from the seconds of each repetition.
-func (b *Blame) share(groups [2]sample, name, from string, of func(*repeat) float64) Share {
+// component computes a component from the seconds of each repetition.
+func (b *Blame) component(groups [2]sample, name, from string, of func(*repeat) float64) Component {
 	var values [2][]float64
 	var mean [2]float64
 	for i := range groups {
@@ -246,13 +246,13 @@ func (b *Blame) share(groups [2]sample, name, from string, of func(*repeat) floa
 			mean[i] += v / n
 		}
 	}
-	s := Share{Name: name, Source: from, Before: mean[0], After: mean[1], Difference: stat.Shift(values[0], values[1], confidenceLevel)}
+	s := Component{Name: name, Source: from, Before: mean[0], After: mean[1], Difference: stat.Shift(values[0], values[1], confidenceLevel)}
 	s.Difference.Value = s.After - s.Before
 	s.Difference.Low, s.Difference.High = math.Min(s.Difference.Low, s.Difference.Value), math.Max(s.Difference.High, s.Difference.Value)
 	s.P = stat.MannWhitney(values[0], values[1]).P
-	s.Sure, s.Part = s.P <= Alpha, 1
+	s.Sure, s.Share = s.P <= Alpha, 1
 	if b.Whole.Name != "" {
-		s.Part = s.Difference.Value / b.Whole.Difference.Value
+		s.Share = s.Difference.Value / b.Whole.Difference.Value
 	}
 	return s
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // blamedRuns compares two groups of four repetitions of 10 s with these counters each, of one operation.
-func blamedRuns(t *testing.T, before, after []runtest.Value) (Blame, map[string]Share) {
+func blamedRuns(t *testing.T, before, after []runtest.Value) (Blame, map[string]Component) {
 	t.Helper()
 	of := func(file string, counters []runtest.Value) *Record {
 		var s runtest.Spec
@@ -22,19 +22,19 @@ func blamedRuns(t *testing.T, before, after []runtest.Value) (Blame, map[string]
 		return record(t, file, s)
 	}
 	b := compared(t, Options{}, "", of("a", before), of("b", after))[0].Blames[0]
-	shares := map[string]Share{}
+	components := map[string]Component{}
 	for _, v := range b.Views {
 		sum := v.Rest.After
-		for _, s := range v.Shares {
+		for _, s := range v.Components {
 			sum += s.After
-			shares[v.Name+", "+s.Name] = s
+			components[v.Name+", "+s.Name] = s
 		}
-		shares[v.Name+", rest"] = v.Rest
+		components[v.Name+", rest"] = v.Rest
 		if math.Abs(sum-10) > 1e-9 || v.Rest.After < 0 || v.Rest.Before < 0 {
 			t.Errorf("%s adds up to %v of 10 s, with a rest of %v", v.Name, sum, v.Rest.After)
 		}
 	}
-	return b, shares
+	return b, components
 }
 
 func seconds(v float64, name string, part ...string) runtest.Value {
@@ -50,12 +50,12 @@ func TestWaitsAreBlamedOnce(t *testing.T) {
 		seconds(1, "teescope_io_wait_outside_calls_seconds_total"),
 		seconds(2.5, "teescope_syscall_seconds_total", "syscall", "fsync"), seconds(2, "teescope_syscall_seconds_total", "syscall", "epoll_wait"),
 	}
-	b, shares := blamedRuns(t, thread, thread)
+	b, components := blamedRuns(t, thread, thread)
 	for name, want := range map[string]float64{
 		"what it went to, user CPU time": 3, "what it went to, waiting for a CPU": 1.5, "what it went to, waiting for pages of files": 1,
 		"what it went to, in fsync": 2.5, "what it went to, rest": 2, "what threads did, waiting for a CPU": 2, "what threads did, rest": 4,
 	} {
-		if got := shares[name].After; math.Abs(got-want) > 1e-9 {
+		if got := components[name].After; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: %v s, want %v", name, got, want)
 		}
 	}
@@ -66,12 +66,12 @@ func TestWaitsAreBlamedOnce(t *testing.T) {
 
 // A recording of an earlier version has no waits outside of calls. They are in the rest, and a note says so.
 func TestWaitsThatWereNotMeasured(t *testing.T) {
-	b, shares := blamedRuns(t, []runtest.Value{
+	b, components := blamedRuns(t, []runtest.Value{
 		seconds(3, "teescope_cpu_seconds_total", "mode", "user"), seconds(1, "teescope_syscall_seconds_total", "syscall", "fsync"),
 	}, []runtest.Value{
 		seconds(3, "teescope_cpu_seconds_total", "mode", "user"), seconds(2, "teescope_syscall_seconds_total", "syscall", "fsync"),
 	})
-	if got := shares["what it went to, rest"]; got.Before != 6 || got.After != 5 {
+	if got := components["what it went to, rest"]; got.Before != 6 || got.After != 5 {
 		t.Errorf("the rest is %+v", got)
 	}
 	all := strings.Join(b.Notes, "\n")
@@ -88,8 +88,8 @@ func TestThreadsThatIdleInCalls(t *testing.T) {
 		seconds(10, "teescope_cpu_seconds_total", "mode", "user"), seconds(0, "teescope_run_queue_wait_seconds_total"),
 		seconds(90, "teescope_syscall_seconds_total", "syscall", "read"),
 	}
-	b, shares := blamedRuns(t, idle, idle)
-	if got := shares["what it went to, in read"].After; math.Abs(got-9) > 1e-9 {
+	b, components := blamedRuns(t, idle, idle)
+	if got := components["what it went to, in read"].After; math.Abs(got-9) > 1e-9 {
 		t.Errorf("%v s in read, want 9 of 10: nine of ten threads", got)
 	}
 	if all := strings.Join(b.Notes, "\n"); !strings.Contains(all, `b: in "what it went to", more threads are in the calls`) {

@@ -170,8 +170,8 @@ func TestDirections(t *testing.T) {
 			}
 		}
 		for i, v := range there.Blames[0].Views {
-			for j, s := range v.Shares {
-				if o := back.Blames[0].Views[i].Shares[j]; math.Abs(s.Difference.Value+o.Difference.Value) > 1e-15 || s.P != o.P {
+			for j, s := range v.Components {
+				if o := back.Blames[0].Views[i].Components[j]; math.Abs(s.Difference.Value+o.Difference.Value) > 1e-15 || s.P != o.P {
 					t.Fatalf("%+v and %+v", s, o)
 				}
 			}
@@ -233,7 +233,7 @@ func TestTheSameIsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		gates += min(1, len(failures))
-		for _, s := range append(table.Blames[0].Views[1].Shares, table.Blames[0].Views[1].Rest) {
+		for _, s := range append(table.Blames[0].Views[1].Components, table.Blames[0].Views[1].Rest) {
 			if s.Sure {
 				blamed++
 				break

@@ -28,9 +28,9 @@ func (t *Table) test() {
 			}
 		}
 	}
-	shares := 1.0
+	split := 1.0
 	if len(changes[0]) > 0 && len(changes[1]) > 0 {
-		shares = 2
+		split = 2
 	}
 	for _, family := range changes {
 		p := make([]float64, len(family))
@@ -38,7 +38,7 @@ func (t *Table) test() {
 			p[i] = c.P
 		}
 		for i, corrected := range stat.Holm(p) {
-			family[i].Corrected = math.Min(1, shares*corrected)
+			family[i].Corrected = math.Min(1, split*corrected)
 		}
 		t.Tests += len(family)
 	}
@@ -46,14 +46,14 @@ func (t *Table) test() {
 		row := &t.Rows[i]
 		for j, c := range row.Cells {
 			if c.Change != nil {
-				tests := shares * float64(max(1, len(changes[familyIndex(row.Metric)])))
+				tests := split * float64(max(1, len(changes[familyIndex(row.Metric)])))
 				level := Alpha / tests
 				c.Change.least = stat.LeastP(len(row.Cells[t.Baseline].Values), len(row.Cells[j].Values)) * tests
 				c.Change.Detectable = t.detect(row.Cells[t.Baseline].Values, row.Cells[j].Values, level)
 			}
 		}
 	}
-	t.tooFew(int(shares)*len(changes[0]), int(shares)*len(changes[1]))
+	t.tooFew(int(split)*len(changes[0]), int(split)*len(changes[1]))
 }
 
 // constant reports whether all repetitions have the same value. Then there is nothing to test.
