@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // AEXStorm names the rule of this file.
@@ -160,7 +161,7 @@ func mainCause(w engine.Workload, faults float64, verdict *engine.Verdict) {
 	if !told || most-uncertain < all/2 {
 		return
 	}
-	verdict.Cause += fmt.Sprintf("; by cause, %s of them are by %s", percent(most/all), of.what)
+	verdict.Cause += fmt.Sprintf("; by cause, %s of them are by %s", text.Percent(most/all), of.what)
 	verdict.Evidence = append(verdict.Evidence, aexCausesSignal.With("cause", main))
 	verdict.Advice = []string{of.advice}
 }

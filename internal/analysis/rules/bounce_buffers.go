@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // BounceBuffers names the rule of this file.
@@ -75,7 +76,7 @@ func judgeBounceBuffers(w engine.Workload) *engine.Verdict {
 	v := &engine.Verdict{
 		Severity: analysis.Medium, Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s mappings/s for %s devices find no room in the bounce buffers, and %s of the data that is copied through them is this workload's: its I/O waits",
-			figure(failures[top]), top, percent(min(1, mine[top]/all[top]))),
+			figure(failures[top]), top, text.Percent(min(1, mine[top]/all[top]))),
 		Evidence: []string{bounceFailuresSignal.With("class", top), bounceBytesSignal.With("class", top), bounceAllSignal.With("class", top)},
 		Advice: []string{
 			"enlarge the buffers: boot with swiotlb=SLOTS, of 2 KiB each",

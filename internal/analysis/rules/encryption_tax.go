@@ -9,6 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // EncryptionTax names the rule of this file.
@@ -97,7 +98,7 @@ func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 	v := &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s of the %s OCALLs/s that move data are on pipes, which Gramine encrypts with TLS even between threads of one process",
-			percent(pipes/all), figure(all)),
+			text.Percent(pipes/all), figure(all)),
 		Evidence: []string{movesSignal.With("ocall", "read"), movesSignal.With("ocall", "write"), movesSignal.Name, cpuSignal.Name},
 		Advice: []string{
 			"send fewer, larger messages through pipes and Unix sockets",
@@ -135,7 +136,7 @@ func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c ana
 	v.Saves(w, low, high, costNode.Assumption(), w.Clock.Assumption())
 	if c == analysis.Possible {
 		v.Cause = fmt.Sprintf("%s blocks/s of files are read and written by OCALLs: if they are encrypted, that takes up to %s of the CPU time",
-			figure(blocks), percent(min(1, high/cpu)))
+			figure(blocks), text.Percent(min(1, high/cpu)))
 	}
 	return v
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/lib/teelabel"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Exitless names the rule of this file.
@@ -140,7 +141,7 @@ func exitlessCPUsScarce(w engine.Workload, v map[engine.Signal]float64) *engine.
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s system calls/s with %s exits/s show that threads outside make them; %s threads of the workload wait for a CPU while %s of the machine is idle",
-			figure(v[workCallsSignal]), figure(v[exitsSignal]), figure(wait), percent(v[idleSignal]/v[coresSignal])),
+			figure(v[workCallsSignal]), figure(v[exitsSignal]), figure(wait), text.Percent(v[idleSignal]/v[coresSignal])),
 		Evidence: []string{waitSignal.Name, idleSignal.Name, coresSignal.Name, workCallsSignal.Name, exitsSignal.Name, cpuSignal.Name},
 		Advice: []string{
 			"set sgx.insecure__rpc_thread_num to 0: this frees the CPUs that the threads outside use",

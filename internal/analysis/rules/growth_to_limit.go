@@ -11,6 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/lib/stat"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // GrowthToLimit names the rule of this file.
@@ -225,7 +226,7 @@ func (g growth) verdict(what, limit, evidence string, advice ...string) *engine.
 	return &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s grew from %s to %s of %s in %s, without falling back: if it goes on, it reaches the limit in %s",
-			what, percent(g.then), percent(g.now), limit, length(g.span), when),
+			what, text.Percent(g.then), text.Percent(g.now), limit, length(g.span), when),
 		Evidence: []string{evidence},
 		Advice:   advice,
 	}

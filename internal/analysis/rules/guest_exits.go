@@ -9,6 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // GuestExits names the rule of this file.
@@ -58,7 +59,7 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 	v := &engine.Verdict{
 		Confidence: taken.confidence,
 		Cause: fmt.Sprintf("%s instructions/s cause an exception and mostly an exit to the host, %s of them %s: that takes %s of the CPU time",
-			figure(all), percent(by[top]/all), top, between(taken.low/cpu, taken.high/cpu)),
+			figure(all), text.Percent(by[top]/all), top, between(taken.low/cpu, taken.high/cpu)),
 		Evidence: []string{guestExceptionsSignal.With("reason", top), guestExceptionsSignal.Name, cpuSignal.Name},
 		Advice:   []string{exitRemedies[top]},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 const (
@@ -185,7 +186,7 @@ func (s spending) state(found []string) engine.Statement {
 		return unknown("its CPU time was not measured")
 	}
 	if s.Load.Throttled >= engine.ThrottledPeriods {
-		return said(engine.LimitQuota, "its CPU quota stops it in "+percent(s.Load.Throttled)+" of the periods", throttledSignal, stoppedSignal, cpuSignal)
+		return said(engine.LimitQuota, "its CPU quota stops it in "+text.Percent(s.Load.Throttled)+" of the periods", throttledSignal, stoppedSignal, cpuSignal)
 	}
 	if s.active+s.memory+orZero(s.disk) >= saturated {
 		return s.atLimit(found)
@@ -197,7 +198,7 @@ func (s spending) state(found []string) engine.Statement {
 func (s spending) atLimit(found []string) engine.Statement {
 	switch most := max(s.active, s.memory, orZero(s.disk)); {
 	case s.memory >= most:
-		return said(engine.LimitMemory, "all its tasks wait for memory for "+percent(s.memory)+" of the time", stalledSignal, pressureSignal)
+		return said(engine.LimitMemory, "all its tasks wait for memory for "+text.Percent(s.memory)+" of the time", stalledSignal, pressureSignal)
 	case s.disk >= most && !s.calm:
 		return unknown("it waits for disks, and whether it waits for memory that was swapped out is not measured", ownIOFullSignal, diskTimeSignal, cpuSignal)
 	case s.disk >= most:
@@ -205,7 +206,7 @@ func (s spending) atLimit(found []string) engine.Statement {
 		if _, measured := s.Value(signal); !measured {
 			signal = diskTimeSignal
 		}
-		return said(engine.LimitDisk, "it waits for disks for "+percent(s.disk)+" of the time", signal, ownIOSomeSignal, machineIOSignal, cpuSignal)
+		return said(engine.LimitDisk, "it waits for disks for "+text.Percent(s.disk)+" of the time", signal, ownIOSomeSignal, machineIOSignal, cpuSignal)
 	}
 	if v, ok := s.pagingTakes(); ok {
 		return v
@@ -217,7 +218,7 @@ func (s spending) atLimit(found []string) engine.Statement {
 		if low, _ := shares(s.Workload, s.OCALL, exits, s.run); low >= worthNaming {
 			return engine.Statement{
 				Limit:    engine.LimitBoundary,
-				Because:  fmt.Sprintf("it is busy, and leaves the enclave %s times/s, which takes at least %s of its CPU time", figure(exits), percent(low)),
+				Because:  fmt.Sprintf("it is busy, and leaves the enclave %s times/s, which takes at least %s of its CPU time", figure(exits), text.Percent(low)),
 				Evidence: []string{transitionsSignal.With("kind", "eexit"), busiestSignal.Name, cpuSignal.Name},
 			}
 		}
@@ -239,14 +240,14 @@ func (s spending) atLimit(found []string) engine.Statement {
 
 // pagingTakes returns a statement if loading back evicted pages takes a worthwhile share of the time.
 func (s spending) pagingTakes() (engine.Statement, bool) {
-	text := fmt.Sprintf("%s evicted enclave pages are loaded back each second, which takes at least ", figure(s.pages))
+	loading := fmt.Sprintf("%s evicted enclave pages are loaded back each second, which takes at least ", figure(s.pages))
 	share := s.epc / (s.epc + s.run)
 	evidence := []engine.Signal{stallSignal, loadedSignal, machineLoadedSignal, cpuSignal}
 	if s.epc == 0 {
 		low, _ := cost.Paging.CPU(s.pages/2, s.Clock) // another CPU may evict the pages
 		share, evidence = low/s.run, evidence[1:]
 	}
-	return said(engine.LimitEPC, text+percent(share)+" of its time", evidence...), share >= worthNaming
+	return said(engine.LimitEPC, loading+text.Percent(share)+" of its time", evidence...), share >= worthNaming
 }
 
 // spins reports whether threads of the workload poll or spin.
@@ -261,7 +262,7 @@ func (s spending) spins(found []string) bool {
 
 // belowLimit returns what a workload waits for if it is below its limit.
 func (s spending) belowLimit() engine.Statement {
-	runs := "it runs or waits for a CPU for at most " + percent(s.active) + " of the time"
+	runs := "it runs or waits for a CPU for at most " + text.Percent(s.active) + " of the time"
 	switch {
 	case math.IsNaN(s.Load.Wait):
 		return unknown("its wait for CPUs is not measured", cpuSignal, busiestSignal)
@@ -272,7 +273,7 @@ func (s spending) belowLimit() engine.Statement {
 	case !s.paged:
 		return unknown(runs+", and its wait for evicted enclave pages is not measured", cpuSignal, loadedSignal)
 	case s.some >= waitsNone:
-		return unknown("at least one of its tasks waits for a disk for "+percent(s.some)+" of the time, and whether its work waits for that task is not known",
+		return unknown("at least one of its tasks waits for a disk for "+text.Percent(s.some)+" of the time, and whether its work waits for that task is not known",
 			ownIOSomeSignal, ownIOFullSignal, cpuSignal)
 	case s.run+s.wait >= lockedHalf && s.parks():
 		return s.perhapsLocks("its threads sleep in futex, and whether they wait for work or for each other is not known")
@@ -317,12 +318,12 @@ func (s spending) queues() (engine.Statement, bool) {
 	if s.wait <= 0 || s.active*s.wait/all <= 1-s.active {
 		return engine.Statement{}, false
 	}
-	queued := percent(s.active * s.wait / all)
+	queued := text.Percent(s.active * s.wait / all)
 	if s.at && s.Load.Threads != 1 {
 		return unknown("it waits for a CPU for at most "+queued+" of the time, and it is not known whether a single thread waits longer for a CPU than for clients",
 			waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 	}
-	return said(engine.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for anything else for "+percent(1-s.active),
+	return said(engine.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for anything else for "+text.Percent(1-s.active),
 		waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 }
 
@@ -373,7 +374,7 @@ func (s spending) perhapsLocks(otherwise string) engine.Statement {
 		return engine.Statement{
 			Limit: engine.LimitLocks,
 			Because: fmt.Sprintf("%s of its %s threads wait in futex: %s of their calls are futex, %s/s, and together they run on %s CPUs while others are idle",
-				figure(time), figure(s.Load.Threads), percent(calls["futex"]/total(calls)), figure(calls["futex"]), figure(s.run)),
+				figure(time), figure(s.Load.Threads), text.Percent(calls["futex"]/total(calls)), figure(calls["futex"]), figure(s.run)),
 			Evidence: []string{callsSignal.With("syscall", "futex"), waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, idleSignal.Name, futexTimeSignal.Name},
 		}
 	case perhaps:
@@ -393,22 +394,22 @@ func (s spending) network() (v engine.Statement, lost bool) {
 	sent, _ := s.Value(segmentsSignal)
 	drops, _ := s.Value(dropsSignal)
 	link, _ := s.Value(linkSignal)
-	text, signals := "", []engine.Signal(nil)
+	problem, signals := "", []engine.Signal(nil)
 	switch {
 	case again >= resentLeast && again >= resent*sent:
-		text, signals = percent(again/max(sent, again))+" of all TCP segments are sent again", []engine.Signal{retransmitsSignal, segmentsSignal}
+		problem, signals = text.Percent(again/max(sent, again))+" of all TCP segments are sent again", []engine.Signal{retransmitsSignal, segmentsSignal}
 	case drops >= dropsLeast:
-		text, signals = figure(drops)+" connections/s are dropped because they are not accepted in time", []engine.Signal{dropsSignal}
+		problem, signals = figure(drops)+" connections/s are dropped because they are not accepted in time", []engine.Signal{dropsSignal}
 	case link >= linkFull:
-		text, signals = "a network device transfers "+percent(link)+" of its speed", []engine.Signal{linkSignal}
+		problem, signals = "a network device transfers "+text.Percent(link)+" of its speed", []engine.Signal{linkSignal}
 	default:
 		return v, false
 	}
 	signals = append(signals, ownNetCallsSignal, allNetCallsSignal)
 	if own < mostCalls*all {
-		return unknown("on the machine "+text+", and others make most of the calls that wait for networks", signals...), true
+		return unknown("on the machine "+problem+", and others make most of the calls that wait for networks", signals...), true
 	}
-	return said(engine.LimitNetwork, text+", and this workload makes most of the calls that wait for networks", signals...), true
+	return said(engine.LimitNetwork, problem+", and this workload makes most of the calls that wait for networks", signals...), true
 }
 
 func said(limit engine.LimitKind, because string, evidence ...engine.Signal) engine.Statement {

@@ -9,6 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // LockContention names the rule of this file.
@@ -97,7 +98,7 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s futex calls/s are %s of the system calls of %s threads, and threads go to sleep %s times/s",
-			figure(v[futexSignal]), percent(v[futexSignal]/v[allCallsSignal]), figure(v[threadsSignal]), figure(v[waitsSignal])),
+			figure(v[futexSignal]), text.Percent(v[futexSignal]/v[allCallsSignal]), figure(v[threadsSignal]), figure(v[waitsSignal])),
 		Evidence: []string{futexSignal.Name, allCallsSignal.Name, waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, futexTimeSignal.Name, idleSignal.Name},
 		Advice: []string{
 			"hold the lock for a shorter time, or divide it: one lock for each shard, connection or thread",
@@ -145,13 +146,13 @@ func parallelBound(w engine.Workload, sleeping float64) (threads float64, assump
 		return 0, "a gain from more parallel work is not counted: the workload may not use the idle CPUs"
 	}
 	threads = min(time, sleeping)
-	text := fmt.Sprintf("%s threads are in futex, including those that wait for work", figure(time))
+	because := fmt.Sprintf("%s threads are in futex, including those that wait for work", figure(time))
 	if idle, measured := w.Value(idleSignal); measured {
 		threads = min(threads, idle)
-		text += fmt.Sprintf(", and %s CPUs are idle", figure(idle))
+		because += fmt.Sprintf(", and %s CPUs are idle", figure(idle))
 	}
 	threads = max(0, threads)
-	return threads, fmt.Sprintf("at most %s more threads would run without the locks: %s", figure(threads), text)
+	return threads, fmt.Sprintf("at most %s more threads would run without the locks: %s", figure(threads), because)
 }
 
 // serialLimit returns what limits the throughput if the locks do, or nothing. Without the time in futex, threads that wait for

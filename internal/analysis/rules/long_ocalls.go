@@ -11,6 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/estimate"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // LongOCALLs names the rule of this file.
@@ -115,7 +116,7 @@ func judgeLongOCALLs(w engine.Workload) *engine.Verdict {
 	v := &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s threads are in the OCALL %s on average, %s/s for %s ms each: %s of the time that threads run or are in it, and %s of that in OCALLs that do not wait for work",
-			figure(time[top]), top, figure(calls), figure(1e3*mean), percent(share), percent(time[top]/total(time))),
+			figure(time[top]), top, figure(calls), figure(1e3*mean), text.Percent(share), text.Percent(time[top]/total(time))),
 		Evidence: []string{ocallTimeSignal.With("ocall", top), ocallTimedSignal.With("ocall", top), ocallTimeSignal.Name, cpuSignal.Name, systemSignal.Name, threadsSignal.Name},
 		Advice: []string{
 			"let a thread outside make the call, and go on in the enclave meanwhile",
@@ -126,7 +127,7 @@ func judgeLongOCALLs(w engine.Workload) *engine.Verdict {
 	// Threads that wait in a call for files do not wait for work. They limit the throughput if no thread does anything else.
 	if threads, counted := w.Value(threadsSignal); nameHas(top, diskWaits) && counted && threads >= 1 && all >= w.Least(saturated)*threads {
 		v.Severity = ""
-		v.Gain = estimate.Amdahl(fmt.Sprintf("its threads: they run or are in %s for %s of the time", top, percent(min(1, all/threads))), 0, share,
+		v.Gain = estimate.Amdahl(fmt.Sprintf("its threads: they run or are in %s for %s of the time", top, text.Percent(min(1, all/threads))), 0, share,
 			"at best the call takes no time of these threads; at least it takes as long as now")
 	}
 	return v

@@ -13,6 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/estimate"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // NotTheTEE names the rule of this file.
@@ -124,7 +125,7 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("not the TEE: some task waits for the host's memory for %s of the time, and the workload has %s page faults/s that wait for a device",
-			percent(pressure), figure(major)),
+			text.Percent(pressure), figure(major)),
 		Evidence: evidence,
 		Advice: []string{
 			"give the host or the container more memory, or move other workloads away: changing the enclave will not help",
@@ -149,7 +150,7 @@ func stolenTime(w engine.Workload) *engine.Verdict {
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v[stealSignal]/v[coresSignal])),
+		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", text.Percent(v[stealSignal]/v[coresSignal])),
 		Evidence:   []string{stealSignal.Name, coresSignal.Name, cpuSignal.Name, waitSignal.Name},
 		Advice:     []string{"move the virtual machine to a less busy host, or reserve CPUs for it: changing the enclave will not help"},
 		Gain:       estimate.Amdahl("the CPUs that the hypervisor gives it", 0, v[stealSignal]/v[coresSignal], "at best all CPUs run when they are ready, and the workload gets its share of the stolen time"),
@@ -168,7 +169,7 @@ func busyNeighbours(w engine.Workload) *engine.Verdict {
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU for %s of the time in which they could run, while others use %s of %s CPUs%s",
-			percent(v[waitSignal]/(v[cpuSignal]+v[waitSignal])), figure(v[coresSignal]-v[idleSignal]-v[cpuSignal]), figure(v[coresSignal]), otherUsers(w)),
+			text.Percent(v[waitSignal]/(v[cpuSignal]+v[waitSignal])), figure(v[coresSignal]-v[idleSignal]-v[cpuSignal]), figure(v[coresSignal]), otherUsers(w)),
 		Evidence: []string{waitSignal.Name, cpuSignal.Name, coresSignal.Name, idleSignal.Name, threadsSignal.Name},
 		Advice: []string{
 			"move other workloads away, or give this one CPUs of its own (cpuset, a larger share): changing the enclave will not help",
@@ -191,7 +192,7 @@ func slowDisks(w engine.Workload) *engine.Verdict {
 	}
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause:      fmt.Sprintf("not the TEE: all its tasks that have work wait for disks for %s of the time", percent(share)),
+		Cause:      fmt.Sprintf("not the TEE: all its tasks that have work wait for disks for %s of the time", text.Percent(share)),
 		Evidence:   []string{ownIOFullSignal.Name, stalledSignal.Name, ownIOSomeSignal.Name, machineIOSignal.Name},
 		Advice: []string{
 			"make it write and flush less often: group commits, append and flush once a second, a larger cache",
@@ -221,7 +222,7 @@ func lossyNetwork(w engine.Workload) *engine.Verdict {
 	v := &engine.Verdict{Severity: analysis.Info, Confidence: analysis.Possible}
 	switch {
 	case again >= w.Least(resentLeast) && again >= w.Least(resent)*sent:
-		v.Cause = fmt.Sprintf("not the TEE: %s TCP segments/s are sent again, %s of all that the machine sends", figure(again), percent(again/max(sent, again)))
+		v.Cause = fmt.Sprintf("not the TEE: %s TCP segments/s are sent again, %s of all that the machine sends", figure(again), text.Percent(again/max(sent, again)))
 		v.Evidence = []string{retransmitsSignal.Name, segmentsSignal.Name}
 		v.Advice = []string{"find where segments are lost: ss -ti shows the connections, and ethtool -S the device"}
 	case drops >= w.Least(dropsLeast):

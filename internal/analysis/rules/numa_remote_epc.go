@@ -9,6 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // NUMARemoteEPC names the rule of this file.
@@ -88,7 +89,7 @@ func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 	if spilled := (resident - largest) / resident; spilled >= w.LeastFor(remotePart) {
 		v.Confidence, least, most = analysis.Likely, spilled, 1
 		v.Cause = fmt.Sprintf("the enclaves hold %s MiB of enclave memory and the largest node has %s MiB: at least %s is on another node",
-			figure(resident/(1<<20)), figure(largest/(1<<20)), percent(spilled))
+			figure(resident/(1<<20)), figure(largest/(1<<20)), text.Percent(spilled))
 	} else {
 		other, counted := figures(w, otherNodeSignal, localNodeSignal, migrationsSignal)
 		if !counted || other[migrationsSignal] < w.Least(1) || other[otherNodeSignal] < w.LeastFor(remotePart)*(other[otherNodeSignal]+other[localNodeSignal]) {
@@ -98,7 +99,7 @@ func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 		v.Confidence = analysis.Possible
 		v.Evidence = []string{otherNodeSignal.Name, localNodeSignal.Name, migrationsSignal.Name, sectionSignal.Name, residentSignal.Name, missesSignal.Name}
 		v.Cause = fmt.Sprintf("enclave memory is on %d nodes, threads move between CPUs %s times/s, and %s of new pages on this machine are on another node than the process",
-			len(sections), figure(other[migrationsSignal]), percent(most))
+			len(sections), figure(other[migrationsSignal]), text.Percent(most))
 	}
 	if busy, ok := figures(w, missesSignal, cpuSignal); ok && busy[cpuSignal] >= w.Least(leastBusy) {
 		low, _ := costRemote.CPU(busy[missesSignal]*least, w.Clock)

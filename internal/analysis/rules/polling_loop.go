@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/lib/teelabel"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // PollingLoop names the rule of this file.
@@ -87,7 +88,7 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and at least %s of all polls neither wait nor find anything",
-			top, figure(calls[top]), percent(empty/polls)),
+			top, figure(calls[top]), text.Percent(empty/polls)),
 		Evidence: append([]string{callsSignal.With("syscall", top), switchesSignal.With("kind", "voluntary"), cpuSignal.Name}, shownMost(calls, 2, ioCalls)...),
 		Advice: e.advice(
 			tip{"", "let the call wait with a timeout above 0 or without one, and let other threads wake it through an eventfd"},

@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/estimate"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // ResourceLimits names the rule of this file.
@@ -103,7 +104,7 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 	if memory, measured := w.Value(memoryUseSignal); measured && memory >= w.LeastFor(memoryShare) {
 		v := &engine.Verdict{
 			Severity: analysis.Info, Confidence: analysis.Possible,
-			Cause:    fmt.Sprintf("the container uses %s of its memory limit", percent(memory)),
+			Cause:    fmt.Sprintf("the container uses %s of its memory limit", text.Percent(memory)),
 			Evidence: []string{memoryUseSignal.Name, ownMemorySignal.Name, stalledSignal.Name, killsSignal.Name},
 			Advice: []string{
 				"raise the memory limit before the kernel kills a process",
@@ -113,13 +114,13 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 		switch own, told := w.Value(ownMemorySignal); {
 		case told && own >= w.LeastWhile(analysis.Medium, w.Threshold(memoryShare)):
 			v.Severity = analysis.Medium // about to fail, if it still grows
-			v.Cause += fmt.Sprintf(", and %s is memory of its programs, which the kernel cannot drop", percent(own))
+			v.Cause += fmt.Sprintf(", and %s is memory of its programs, which the kernel cannot drop", text.Percent(own))
 		case told:
-			v.Cause += fmt.Sprintf("; %s is memory of its programs, and the kernel can drop the page cache in the rest", percent(own))
+			v.Cause += fmt.Sprintf("; %s is memory of its programs, and the kernel can drop the page cache in the rest", text.Percent(own))
 		}
 		if stalled, known := w.Value(stalledSignal); known && stalled >= w.LeastWhile(analysis.High, memoryStalled) {
 			v.Severity, v.Confidence = analysis.High, analysis.Likely
-			v.Cause += fmt.Sprintf(", and all its tasks wait for memory for %s of the time", percent(stalled))
+			v.Cause += fmt.Sprintf(", and all its tasks wait for memory for %s of the time", text.Percent(stalled))
 			v.Gain = estimate.Amdahl("the memory of its container", 0, stalled, "at best no task waits for memory")
 		}
 		return v
@@ -131,7 +132,7 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("the container is throttled in %s of its CPU periods: it used %s CPUs and lost %s",
-			percent(v[throttledSignal]), figure(v[usedSignal]), figure(v[stoppedSignal])),
+			text.Percent(v[throttledSignal]), figure(v[usedSignal]), figure(v[stoppedSignal])),
 		Evidence: []string{throttledSignal.Name, stoppedSignal.Name, usedSignal.Name},
 		Advice: []string{
 			"raise the CPU limit, or remove it and keep the request (shares)",

@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // VMExits names the rule of this file.
@@ -149,7 +150,7 @@ func judgeTimedExits(w engine.Workload, cores float64) *engine.Verdict {
 	if handled := w.By(vmToVMMSignal, "reason")[top]; handled >= mostlyVMM*exits[top] {
 		v.Evidence = append(v.Evidence, vmToVMMSignal.With("reason", top))
 		v.Advice = append(v.Advice, fmt.Sprintf("the VMM handles %s of them: let the kernel do it (vhost, an interrupt controller in the kernel), which takes a fraction of the time",
-			percent(min(1, handled/exits[top]))))
+			text.Percent(min(1, handled/exits[top]))))
 	}
 	v.Waits(w, outside[top], low, high,
 		"without the exits, the guest's work goes on in their time",

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis/engine"
-	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // leastBusy is the least CPU time, in cores, that a workload must use to be judged by its rates. Below it, the cost of
@@ -99,6 +98,3 @@ func figure(x float64) string {
 	}
 	return s
 }
-
-// percent formats a share for a sentence.
-func percent(share float64) string { return text.Percent(share) }
