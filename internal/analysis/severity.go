@@ -29,6 +29,17 @@ func (s Severity) LeastGain() float64 {
 // AtLeast reports whether s is as severe as other, or more.
 func (s Severity) AtLeast(other Severity) bool { return s.LeastGain() >= other.LeastGain() }
 
+// CountAtLeast counts the entries of a list that are as severe as least, or more.
+func CountAtLeast[T any](list []T, severity func(T) Severity, least Severity) int {
+	n := 0
+	for _, entry := range list {
+		if severity(entry).AtLeast(least) {
+			n++
+		}
+	}
+	return n
+}
+
 // SeverityOf returns the severity of the certain part of a gain. Without a gain, CPU time that is saved is low from 1 %
 // of the cores that the workload uses. Everything else is info.
 func SeverityOf(g *estimate.Gain, s *estimate.Saving, cores float64) Severity {

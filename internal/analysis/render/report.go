@@ -135,11 +135,5 @@ func Severities() []string {
 
 // AtLeast counts the findings of at least this severity.
 func AtLeast(findings []analysis.Finding, least analysis.Severity) int {
-	n := 0
-	for _, f := range findings {
-		if f.Severity.AtLeast(least) {
-			n++
-		}
-	}
-	return n
+	return analysis.CountAtLeast(findings, func(f analysis.Finding) analysis.Severity { return f.Severity }, least)
 }

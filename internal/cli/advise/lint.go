@@ -93,13 +93,7 @@ func problems(file string, a advise.Advice) []Problem {
 
 // AtLeast counts the problems of a severity or a higher one.
 func (l *Lint) AtLeast(s analysis.Severity) int {
-	n := 0
-	for _, p := range l.Problems {
-		if p.Severity.AtLeast(s) {
-			n++
-		}
-	}
-	return n
+	return analysis.CountAtLeast(l.Problems, func(p Problem) analysis.Severity { return p.Severity }, s)
 }
 
 // Text writes a line for each problem, FILE:LINE: LEVEL: MESSAGE [RULE], which editors know from compilers.

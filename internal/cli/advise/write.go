@@ -296,13 +296,7 @@ func list(b *bufio.Writer, all []paragraph) {
 
 // AtLeast returns the number of pieces of advice of a severity or a higher one.
 func (r *Report) AtLeast(s analysis.Severity) int {
-	n := 0
-	for _, a := range r.Advice {
-		if a.Severity.AtLeast(s) {
-			n++
-		}
-	}
-	return n
+	return analysis.CountAtLeast(r.Advice, func(a advise.Advice) analysis.Severity { return a.Severity }, s)
 }
 
 // count says how many rules did something.
