@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // running is a server that answers requests.
@@ -65,7 +67,7 @@ func waitFor(ctx context.Context, url string) error {
 		if err == nil {
 			return nil
 		}
-		if sleep(ctx, 5*time.Millisecond) != nil {
+		if clock.Sleep(ctx, 5*time.Millisecond) != nil {
 			return fmt.Errorf("waiting for an answer: %w", err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // The server runs on one core and the client on another, so that the server's probes take no time from the client.
@@ -86,7 +88,7 @@ func (l load) start(ctx context.Context, dir string) (*underLoad, error) {
 			return nil, err
 		}
 	}
-	return u, sleep(ctx, time.Second)
+	return u, clock.Sleep(ctx, time.Second)
 }
 
 func (u *underLoad) waitForServer(ctx context.Context) error {
@@ -130,7 +132,7 @@ func (u *underLoad) window(ctx context.Context, o options, m mode) (sample, erro
 		return s, err
 	}
 	defer w.stop()
-	if err := sleep(ctx, o.settled(m)); err != nil {
+	if err := clock.Sleep(ctx, o.settled(m)); err != nil {
 		return s, err
 	}
 	meter, err := w.meter()
@@ -157,7 +159,7 @@ func (u *underLoad) measure(ctx context.Context, d time.Duration, s *sample) err
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, d); err != nil {
+	if err := clock.Sleep(ctx, d); err != nil {
 		return err
 	}
 	opsEnd, cpuEnd, atEnd, err := u.read(ctx)
@@ -202,25 +204,16 @@ func sampleIdle(ctx context.Context, o options, m mode, dir string) (sample, err
 		return s, err
 	}
 	defer w.stop()
-	if err := sleep(ctx, o.settled(m)); err != nil {
+	if err := clock.Sleep(ctx, o.settled(m)); err != nil {
 		return s, err
 	}
 	meter, err := w.meter()
 	if err != nil {
 		return s, err
 	}
-	if err := sleep(ctx, o.idle); err != nil {
+	if err := clock.Sleep(ctx, o.idle); err != nil {
 		return s, err
 	}
 	s.use, err = meter.read(ctx)
 	return s, err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

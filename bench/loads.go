@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // A load is a server, a client that runs until it is stopped, and a count of operations that does not come from
@@ -194,7 +196,7 @@ func pgbenchTransactions(ctx context.Context, u *underLoad) (float64, error) {
 			return 0, errors.New("pgbench has ended:\n" + u.client.output())
 		default:
 		}
-		if err := sleep(ctx, time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, time.Millisecond); err != nil {
 			return 0, err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // Own is what teescope itself uses in user space. The cost of its BPF programs is in the rows.
@@ -79,7 +81,7 @@ func consume(ctx context.Context, o options, scrapes *[]float64, args ...string)
 	}
 	defer t.stop()
 	c.Ready = t.ready.Seconds()
-	if err := sleep(ctx, o.settle); err != nil {
+	if err := clock.Sleep(ctx, o.settle); err != nil {
 		return c, err
 	}
 	before, err := t.cpu()
@@ -88,7 +90,7 @@ func consume(ctx context.Context, o options, scrapes *[]float64, args ...string)
 	}
 	begin := time.Now()
 	for time.Since(begin) < o.idle {
-		if err := sleep(ctx, o.scrapeEach); err != nil {
+		if err := clock.Sleep(ctx, o.scrapeEach); err != nil {
 			return c, err
 		}
 		at := time.Now()
@@ -155,7 +157,7 @@ func answers(ctx context.Context, base, expr string) error {
 		if len(answer.Data.Result) > 0 {
 			return nil
 		}
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return fmt.Errorf("waiting for a result of %s: %w", expr, err)
 		}
 	}

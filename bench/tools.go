@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // A tool is a tracer from a package. It prints its counts when it is interrupted. A tool without arguments has nothing
@@ -45,7 +47,7 @@ func (t tool) start(ctx context.Context) (*watcher, error) {
 		return nil, err
 	}
 	w := &watcher{parts: []part{{name: t.args[0], child: c}}, stop: c.stop}
-	if err := errors.Join(c.prints(ctx, t.ready), sleep(ctx, t.quiet)); err != nil {
+	if err := errors.Join(c.prints(ctx, t.ready), clock.Sleep(ctx, t.quiet)); err != nil {
 		c.stop()
 		return nil, fmt.Errorf("starting %s: %w\n%s", t.args[0], err, c.output())
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // Truth compares a mode's count with the true number. A mode that counts less has less to do, so its cost cannot be
@@ -104,13 +106,13 @@ func truthOf(ctx context.Context, o options, m mode, beside, programs string) (t
 	if w.counted == nil {
 		return t, false, nil
 	}
-	if err := sleep(ctx, o.settled(m)); err != nil {
+	if err := clock.Sleep(ctx, o.settled(m)); err != nil {
 		return t, true, err
 	}
 	if err := finish(ctx, words, o.calls); err != nil {
 		return t, true, err
 	}
-	if err := sleep(ctx, o.reportDelay(m)); err != nil {
+	if err := clock.Sleep(ctx, o.reportDelay(m)); err != nil {
 		return t, true, err
 	}
 	n, says, err := w.counted(ctx, subject{name: callsProgram, pid: c.cmd.Process.Pid})
@@ -153,7 +155,7 @@ func finish(ctx context.Context, words string, calls int) error {
 		if time.Since(begin) > truthWithin {
 			return fmt.Errorf("after %s %.0f of %d calls were made", truthWithin, done, calls)
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // A watcher is a running mode.
@@ -123,7 +125,7 @@ func (w *watcher) scraped(ctx context.Context, each time.Duration) *watcher {
 	done, stop := make(chan struct{}), w.stop
 	go func() {
 		defer close(done)
-		for sleep(ctx, each) == nil {
+		for clock.Sleep(ctx, each) == nil {
 			// A failed scrape shows in the watcher's own cost. The load continues.
 			_ = w.scrape(ctx, &use{})
 		}

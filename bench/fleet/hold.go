@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // concurrencies are the numbers of clients' requests at once for which the rate of answers is measured.
@@ -124,7 +126,7 @@ func (s *server) holdIdle(ctx context.Context, clients []*client) ([]net.Conn, e
 		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
 		_, _ = c.Read(make([]byte, 4096))
 	}
-	return held, sleep(ctx, 10*time.Second)
+	return held, clock.Sleep(ctx, 10*time.Second)
 }
 
 // stillOpen returns how many connections the server has not closed.
@@ -187,7 +189,7 @@ func (s *server) atOnce(ctx context.Context, clients []*client, path func() stri
 				status, err := clients[i%len(clients)].ask(ctx, s.url+path())
 				all.add(time.Since(start), status, err)
 				if status == http.StatusServiceUnavailable {
-					_ = sleep(ctx, time.Second)
+					_ = clock.Sleep(ctx, time.Second)
 				}
 			}
 		})

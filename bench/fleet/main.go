@@ -20,6 +20,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 type options struct {
@@ -96,7 +98,7 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 	if err := s.reportDiscovery(ctx, out, agents, o.interval); err != nil {
 		return err
 	}
-	if err := sleep(ctx, o.settle); err != nil {
+	if err := clock.Sleep(ctx, o.settle); err != nil {
 		return err
 	}
 	measured := []*server{s}
@@ -153,15 +155,6 @@ func writeTargets(agents []http.Handler, file string) (int, error) {
 		return 0, err
 	}
 	return len(agents), os.WriteFile(file, text, 0o644) //nolint:gosec // addresses of this process
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // load is the load average of the last minute.

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // startDatabase starts a single-node VictoriaMetrics on a free port and waits until it answers.
@@ -38,7 +40,7 @@ func startDatabase(ctx context.Context, binary, dir string) (*server, error) {
 		if _, status, err := s.get(ctx, "/health"); err == nil && status == http.StatusOK {
 			return s, nil
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil || time.Now().After(until) {
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil || time.Now().After(until) {
 			return nil, errors.Join(errors.New("the database does not answer"), err, s.stop())
 		}
 	}
@@ -82,7 +84,7 @@ func (s *server) reportDiscovery(ctx context.Context, out io.Writer, agents int,
 			_, err := fmt.Fprintf(out, "only %.0f of %d agents are scraped %v after the start, load of the machine %s\n", up, agents, took.Round(time.Second), load())
 			return err
 		}
-		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -129,7 +131,7 @@ func (s *server) reportAnalysis(ctx context.Context, out io.Writer) error {
 			fmt.Fprintf(out, "%s: no evaluation within 3 minutes\n", s.name())
 			break
 		}
-		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -84,7 +85,7 @@ func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duratio
 		}
 	}
 	began := time.Now()
-	if err := sleep(ctx, d); err != nil {
+	if err := clock.Sleep(ctx, d); err != nil {
 		return err
 	}
 	after, err := s.metric(ctx, appended)

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // TestSendingWithoutADatabase runs the part of up that stores, with a receiver of OTLP in place of the database. The receiver
@@ -61,11 +61,12 @@ func TestSendingWithoutADatabase(t *testing.T) {
 		}
 		return all
 	}
-	for end := time.Now().Add(time.Minute); len(missing()) > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the receiver has not got %q", missing())
+	defer func() {
+		if t.Failed() {
+			t.Logf("missing: %q", missing())
 		}
-	}
+	}()
+	waittest.Until(t, "all metrics in the receiver", func() bool { return len(missing()) == 0 })
 	if metrics := get(t, base+"/metrics"); !strings.Contains(metrics, "teescope_forward_sent_samples_total{") {
 		t.Error("the metrics do not say how many samples were sent")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/lines"
 	"github.com/teescope/teescope/internal/advise/machine"
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -91,7 +92,7 @@ func (s *Server) begin(ctx context.Context) (end func(), ok bool) {
 	case <-ctx.Done():
 		return nil, false
 	}
-	if wait := time.Until(next); wait > patience || !sleep(ctx, wait) {
+	if wait := time.Until(next); wait > patience || clock.Sleep(ctx, wait) != nil {
 		s.turn <- next
 		return nil, false
 	}
@@ -101,16 +102,6 @@ func (s *Server) begin(ctx context.Context) (end func(), ok bool) {
 
 // pause returns the time between an answer that took so long and the next one.
 func pause(took time.Duration) time.Duration { return min(pauseFactor*took, maxPause) }
-
-// sleep waits, and reports whether the context has not ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // program reads the Gramine program of a workload.
 func (s *Server) program(workload string) (advise.Program, bool) {

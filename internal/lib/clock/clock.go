@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clock has the time since the machine's start, and detects that the machine's clock was set.
+// Package clock has the time since the machine's start, detects that the machine's clock was set, and waits for a time or the
+// end of a context.
 //
 // For the current time, use package time.
 package clock
 
 import (
+	"context"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,4 +51,16 @@ func SinceBoot() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only if the arguments are wrong
 	return time.Duration(t.Nano())
+}
+
+// Sleep waits for d or the end of the context, whose error it returns.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

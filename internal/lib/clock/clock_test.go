@@ -3,6 +3,8 @@
 package clock
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -36,5 +38,16 @@ func TestNobodySetsTheClock(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	if got := w.Step(); got != 0 {
 		t.Errorf("Step() = %v", got)
+	}
+}
+
+func TestSleepEndsWithItsContext(t *testing.T) {
+	if err := Sleep(t.Context(), time.Nanosecond); err != nil {
+		t.Error(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := Sleep(ended, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("Sleep() = %v, want the error of the context", err)
 	}
 }

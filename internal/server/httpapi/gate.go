@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 // Bounds of the CPU time that clients can make an agent spend on /metrics. A regular scraper (reserve) does not count:
@@ -94,7 +96,7 @@ func (g *gate) enter(w http.ResponseWriter, r *http.Request) (payer *gate, admit
 	}
 	defer g.delayedUntilNow(conn.client)
 	defer func() { conn.held(time.Now()) }()
-	return g, sleep(r, delay)
+	return g, clock.Sleep(r.Context(), delay) == nil // otherwise the client has left
 }
 
 // delay counts a waiting request. It returns false if too many wait.
@@ -130,7 +132,7 @@ func (g *gate) punish(w http.ResponseWriter, r *http.Request, conn *connection) 
 		panic(http.ErrAbortHandler) // closes the connection
 	}
 	conn.add(-1, 0)
-	sleep(r, penalty)
+	_ = clock.Sleep(r.Context(), penalty) // the client may leave before
 	conn.held(time.Now())
 	conn.add(1, 0)
 	g.mu.Lock()
@@ -140,16 +142,4 @@ func (g *gate) punish(w http.ResponseWriter, r *http.Request, conn *connection) 
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, fmt.Sprintf("Too many requests for metrics from %s: more than %d wait. Send at most one a second.",
 		conn.client, maxDelayedOfAClient), http.StatusServiceUnavailable)
-}
-
-// sleep returns false if the client leaves before.
-func sleep(r *http.Request, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.Context().Done():
-		return false
-	}
 }

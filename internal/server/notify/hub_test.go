@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // receiver is a webhook. It answers with a status and keeps its requests.
@@ -144,15 +145,6 @@ func begin(t *testing.T, file string, log *logtest.Log, am Alertmanagers, to ...
 	return h, stop
 }
 
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited for: %s", what)
-		}
-	}
-}
-
 // fire returns the number of firing alerts.
 func fire(h *Hub) int {
 	h.mu.Lock()
@@ -169,8 +161,8 @@ func TestOneAlertIsToldOnceToEverybody(t *testing.T) {
 	for range 3 {
 		h.Firing("g", []Alert{alert("A")}, true)
 	}
-	eventually(t, "the beginning", func() bool { return slices.Equal(hook.told(), []string{"firing A"}) })
-	eventually(t, "Alertmanagers to be told again", func() bool { _, n := am.get("A"); return n > 3 })
+	waittest.Until(t, "the beginning", func() bool { return slices.Equal(hook.told(), []string{"firing A"}) })
+	waittest.Until(t, "Alertmanagers to be told again", func() bool { _, n := am.get("A"); return n > 3 })
 	if n, _ := am.get("A"); !n.EndsAt.After(time.Now()) || n.Annotations[runbook] != "http://here/docs/runbooks/x.md" {
 		t.Errorf("notice = %+v", n)
 	}
@@ -181,7 +173,7 @@ func TestOneAlertIsToldOnceToEverybody(t *testing.T) {
 		t.Errorf("sent %q", got)
 	}
 	h.Firing("g", nil, true)
-	eventually(t, "the end", func() bool { return slices.Equal(hook.told(), []string{"firing A", "resolved A"}) })
+	waittest.Until(t, "the end", func() bool { return slices.Equal(hook.told(), []string{"firing A", "resolved A"}) })
 	if n, _ := am.get("A"); n.EndsAt.IsZero() || n.EndsAt.After(time.Now()) {
 		t.Errorf("notice of the end = %+v", n)
 	}
@@ -216,7 +208,7 @@ func TestKey(t *testing.T) {
 	a.Labels["severity"] = "high"
 	h.Firing("findings", []Alert{a}, true)
 	h.Firing("findings", nil, true)
-	eventually(t, "the end", func() bool { return len(hook.told()) == 2 })
+	waittest.Until(t, "the end", func() bool { return len(hook.told()) == 2 })
 	if got := hook.took[1].CommonLabels["severity"]; got != "warning" {
 		t.Errorf("severity at the end = %q, want that of the beginning", got)
 	}
@@ -230,7 +222,7 @@ func TestRetain(t *testing.T) {
 	h.Firing("rules b", []Alert{alert("B")}, true)
 	h.Firing("findings", []Alert{alert("F")}, true)
 	h.Retain("rules ", []string{"rules b"})
-	eventually(t, "the end of the group that is no more", func() bool {
+	waittest.Until(t, "the end of the group that is no more", func() bool {
 		return slices.Equal(hook.told(), []string{"firing A", "firing B", "firing F", "resolved A"})
 	})
 }
@@ -241,21 +233,21 @@ func TestRestart(t *testing.T) {
 	hook, name := newReceiver(t), file(t)
 	h, stop := begin(t, name, &log, nil, hook)
 	h.Firing("g", []Alert{alert("A"), alert("B")}, true)
-	eventually(t, "two beginnings", func() bool { return len(hook.told()) == 2 })
+	waittest.Until(t, "two beginnings", func() bool { return len(hook.told()) == 2 })
 	hook.answer(http.StatusBadGateway)
 	h.Firing("g", []Alert{alert("B"), alert("C")}, true) // A ends and C begins while the receiver is down
-	eventually(t, "an attempt", func() bool { hook.mu.Lock(); defer hook.mu.Unlock(); return hook.asked >= 3 })
+	waittest.Until(t, "an attempt", func() bool { hook.mu.Lock(); defer hook.mu.Unlock(); return hook.asked >= 3 })
 	stop()
 
 	hook.answer(http.StatusOK)
 	h, stop = begin(t, name, &log, nil, hook)
 	h.Firing("g", []Alert{alert("C")}, false) // the first evaluations: B is not evaluated yet
 	h.Firing("g", []Alert{alert("B"), alert("C")}, true)
-	eventually(t, "the rest", func() bool { return len(hook.told()) == 4 })
+	waittest.Until(t, "the rest", func() bool { return len(hook.told()) == 4 })
 	stop()
 	h, stop = begin(t, name, &log, nil, hook)
 	h.Firing("g", nil, true)
-	eventually(t, "the ends", func() bool { return len(hook.told()) == 6 })
+	waittest.Until(t, "the ends", func() bool { return len(hook.told()) == 6 })
 	stop()
 	want := []string{"firing A", "firing B", "firing C", "resolved A", "resolved B", "resolved C"}
 	got := hook.told()
@@ -278,7 +270,7 @@ func TestKilledInARequest(t *testing.T) {
 	hook.hold = make(chan struct{})
 	h, _ := begin(t, name, &log, nil, hook)
 	h.Firing("g", []Alert{alert("A")}, true)
-	eventually(t, "the request", func() bool { return len(hook.told()) == 1 })
+	waittest.Until(t, "the request", func() bool { return len(hook.told()) == 1 })
 	left, err := os.ReadFile(name) // the file as a kill leaves it
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +281,7 @@ func TestKilledInARequest(t *testing.T) {
 	}
 	close(hook.hold)
 	begin(t, again, &log, nil, hook)
-	eventually(t, "the second request", func() bool { return len(hook.told()) == 2 })
+	waittest.Until(t, "the second request", func() bool { return len(hook.told()) == 2 })
 	if hook.took[0].ID != hook.took[1].ID {
 		t.Errorf("ids %s and %s: a receiver cannot know that they are the same alert", hook.took[0].ID, hook.took[1].ID)
 	}
@@ -301,10 +293,10 @@ func TestRefusedIsGivenUp(t *testing.T) {
 	hook.answer(http.StatusBadRequest)
 	h, _ := begin(t, file(t), &log, nil, hook)
 	h.Firing("g", []Alert{alert("A")}, true)
-	eventually(t, "it to be given up", func() bool { return log.Count("refused a delivery") == 1 })
+	waittest.Until(t, "it to be given up", func() bool { return log.Count("refused a delivery") == 1 })
 	hook.answer(http.StatusOK)
 	h.Firing("g", []Alert{alert("A"), alert("B")}, true)
-	eventually(t, "the next one", func() bool { return slices.Equal(hook.told(), []string{"firing B"}) })
+	waittest.Until(t, "the next one", func() bool { return slices.Equal(hook.told(), []string{"firing B"}) })
 }
 
 func TestTooManyAlerts(t *testing.T) {
@@ -336,8 +328,8 @@ func TestBadStateIsPutAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Firing("g", []Alert{alert("A")}, true)
-	eventually(t, "the beginning", func() bool { return len(hook.told()) == 1 })
-	eventually(t, "the alert that cannot be saved to be sent", func() bool {
+	waittest.Until(t, "the beginning", func() bool { return len(hook.told()) == 1 })
+	waittest.Until(t, "the alert that cannot be saved to be sent", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return !h.saved && len(h.queues) == 0

@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // A receiver is down while all alerts that may fire at once begin, end and begin again. The queue is bounded, what is over
@@ -69,11 +70,11 @@ func TestRefusedAlertsHoldUpNoOther(t *testing.T) {
 	for i := range 50 {
 		h.Firing(fmt.Sprint(i), []Alert{alert(fmt.Sprint(i))}, true)
 	}
-	eventually(t, "all others", func() bool { return len(hook.told()) == 50 })
+	waittest.Until(t, "all others", func() bool { return len(hook.told()) == 50 })
 	hook.mu.Lock()
 	hook.refuse = nil
 	hook.mu.Unlock()
-	eventually(t, "those that were refused", func() bool { return len(hook.told()) == 54 })
+	waittest.Until(t, "those that were refused", func() bool { return len(hook.told()) == 54 })
 }
 
 // Two thousand alerts begin one after the other and are all sent, and the state takes megabytes on the way.
@@ -85,7 +86,7 @@ func TestBurst(t *testing.T) {
 	for i := range maxOpen {
 		h.Firing(fmt.Sprint(i), []Alert{alert(fmt.Sprint(i))}, true)
 	}
-	eventually(t, "all to be sent", func() bool { return len(hook.told()) == maxOpen })
+	waittest.Until(t, "all to be sent", func() bool { return len(hook.told()) == maxOpen })
 	stop()
 	took := written(t) - before
 	t.Logf("%d alerts: %d bytes written, requests included", maxOpen, took)
@@ -152,8 +153,8 @@ func TestWatchdog(t *testing.T) {
 	dog := alert("Dog")
 	dog.Labels["severity"] = "none"
 	h.Firing("g", []Alert{dog, alert("A")}, true)
-	eventually(t, "the other alert", func() bool { return slices.Equal(hook.told(), []string{"firing A"}) })
-	eventually(t, "the watchdog to be repeated", func() bool { n, sends := am.get("Dog"); return sends > 3 && n.Labels != nil })
+	waittest.Until(t, "the other alert", func() bool { return slices.Equal(hook.told(), []string{"firing A"}) })
+	waittest.Until(t, "the watchdog to be repeated", func() bool { n, sends := am.get("Dog"); return sends > 3 && n.Labels != nil })
 	if log.Count("Dog") > 0 {
 		t.Errorf("the watchdog is logged:\n%s", log.String())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // The estimate of the memory that series take is compared with the heap. It may be too high, because it bounds.
@@ -38,7 +39,7 @@ func TestCostOfASeries(t *testing.T) {
 		before := heap.live()
 		o.Endpoints = []Endpoint{{Job: "wild", URL: u}}
 		s, stop := start(t, o)
-		eventually(t, generous, "the series", func() bool {
+		waittest.Until(t, "the series", func() bool {
 			_, _, values := samples(t, s, `scrape_samples_scraped{job="wild"}[1m]`)
 			return len(values) >= 3 && values[0] == float64(shape.n)
 		})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"github.com/teescope/teescope/internal/server/discovery"
 )
 
@@ -52,7 +53,7 @@ func TestAgentsHaveCredentialsOfTheirOwn(t *testing.T) {
 	o.Discovery = discovery.New(discovery.Options{Sources: []discovery.Source{{Kind: discovery.File, Where: agents}}, Log: o.Log})
 	s, _ := start(t, o)
 	for _, instance := range []string{listed, own, found, foundOwn} {
-		eventually(t, generous, "samples of "+instance, func() bool {
+		waittest.Until(t, "samples of "+instance, func() bool {
 			labels, _, _ := samples(t, s, fmt.Sprintf(`scrapes_total{job="teescope",instance=%q}[1m]`, instance))
 			return labels != nil
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 func made(at time.Time, value float64, labels ...string) query.Sample {
@@ -49,7 +50,7 @@ func TestAppend(t *testing.T) {
 	}
 	is(`made{a="x"}[5m]`, "[1 2]")
 	is(`made{a="y"}[5m]`, "[10 20]")
-	eventually(t, time.Minute, "scrapes go on beside it", func() bool {
+	waittest.Until(t, "scrapes go on beside it", func() bool {
 		_, _, values := samples(t, s, "scrapes_total[1m]")
 		return len(values) > 1
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // An agent that is scraped is asked with the credentials of its scrapes. Nobody else is asked, and no redirect is followed.
@@ -55,7 +56,7 @@ func TestAsk(t *testing.T) {
 	o.TargetsConfig = []AgentClient{{first, client("first")}, {"", client("common")}}
 	s, _ := start(t, o)
 	for _, instance := range o.Targets {
-		eventually(t, generous, "samples of "+instance, func() bool {
+		waittest.Until(t, "samples of "+instance, func() bool {
 			labels, _, _ := samples(t, s, fmt.Sprintf(`x{instance=%q}[1m]`, instance))
 			return labels != nil
 		})

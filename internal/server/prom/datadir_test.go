@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // Variables with which the test starts itself in another process.
@@ -118,7 +119,7 @@ func TestSamplesOutliveARestart(t *testing.T) {
 	o := options(dir, &log)
 	o.Interval = 100 * time.Millisecond
 	s, stop := start(t, o)
-	eventually(t, generous, "samples", func() bool {
+	waittest.Until(t, "samples", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1h]")
 		return len(times) >= 3
 	})
@@ -273,12 +274,12 @@ func TestFullDisk(t *testing.T) {
 	o := options(dir, &log)
 	o.Interval = 100 * time.Millisecond
 	s, _ := start(t, o)
-	eventually(t, generous, "samples", func() bool {
+	waittest.Until(t, "samples", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1h]")
 		return len(times) >= 2
 	})
 	fill(t, filepath.Join(dir, "fill"))
-	eventually(t, generous, "a line about the full disk", func() bool {
+	waittest.Until(t, "a line about the full disk", func() bool {
 		return strings.Contains(log.String(), "no space left on device")
 	})
 	if _, times, _ := samples(t, s, "scrapes_total[1h]"); len(times) < 2 {
@@ -288,7 +289,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, full, _ := samples(t, s, "scrapes_total[1h]")
-	eventually(t, generous, "new samples when there is space again", func() bool {
+	waittest.Until(t, "new samples when there is space again", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1h]")
 		return len(times) > len(full)
 	})

@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // scraped is a target whose counter says how often it was scraped, with a histogram, a gauge and a summary.
@@ -164,19 +165,19 @@ func TestForwarders(t *testing.T) {
 				return values
 			}
 			_, stop := forward(t, options())
-			eventually(t, time.Minute, "the first samples", func() bool { return len(seen()) > 2 })
+			waittest.Until(t, "the first samples", func() bool { return len(seen()) > 2 })
 			r.away.Store(true)
-			eventually(t, time.Minute, "refused requests", func() bool { return r.refused.Load() > 0 && target.scrapes.Load() > 10 })
+			waittest.Until(t, "refused requests", func() bool { return r.refused.Load() > 0 && target.scrapes.Load() > 10 })
 			stop()
 			atRestart := target.scrapes.Load()
 			f, stop := forward(t, options())
-			eventually(t, time.Minute, "scrapes after the restart", func() bool { return target.scrapes.Load() > atRestart+5 })
+			waittest.Until(t, "scrapes after the restart", func() bool { return target.scrapes.Load() > atRestart+5 })
 			if s := f.senders[0].Queue.State(); s.Samples == 0 || time.Since(s.Oldest) > time.Minute {
 				t.Errorf("waiting: %+v", s)
 			}
 			r.away.Store(false)
 			want := target.scrapes.Load()
-			eventually(t, time.Minute, "all samples of the outage", func() bool { all := seen(); return len(all) > 0 && all[len(all)-1] >= float64(want) })
+			waittest.Until(t, "all samples of the outage", func() bool { all := seen(); return len(all) > 0 && all[len(all)-1] >= float64(want) })
 			stop()
 			for i, v := range seen() {
 				// The scrape that the stop has interrupted is not complete.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // Near the limit, queries and new series are refused with the reason, and requests about the server are answered. When
@@ -40,7 +41,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 		!strings.Contains(a.body.Error, "memory.limit is near: 81 of 100 MiB are in use; queries are refused until memory is free: try again in a moment, raise the limit") {
 		t.Errorf("a query: %d %+v", a.status, a.body)
 	}
-	eventually(t, generous, "a target that is told why its series are refused", func() bool {
+	waittest.Until(t, "a target that is told why its series are refused", func() bool {
 		return strings.Contains(reasons(t, s, "job")["late"], "memory.limit is near: 81 of 100 MiB are in use; no new series are accepted")
 	})
 	if n := get(t, s.Handler(), "/status/runtimeinfo", nil); n != http.StatusOK {
@@ -48,7 +49,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 	}
 
 	live.Store(79 << 20)
-	eventually(t, generous, "the series of the target", func() bool {
+	waittest.Until(t, "the series of the target", func() bool {
 		_, times, _ := samples(t, s, `wild{job="late"}[1m]`)
 		return len(times) > 0
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // latencyNames are the distributions of workloads, of which the database stores all except the last one as native histograms.
@@ -145,13 +146,13 @@ func TestNativeSeriesEnd(t *testing.T) {
 		get(t, s.api(), "/query?query=teescope_run_queue_latency_seconds", &data)
 		return len(data.Result) > 0
 	}
-	eventually(t, time.Minute, "a native series", present)
+	waittest.Until(t, "a native series", present)
 	// Its first sample is stored after the scraper was told of no series: see startsAppender. The second one is marked.
-	eventually(t, time.Minute, "two samples", func() bool {
+	waittest.Until(t, "two samples", func() bool {
 		var data struct{ Result []any }
 		get(t, s.api(), "/query?query="+url.QueryEscape("count_over_time(teescope_run_queue_latency_seconds[1m]) >= 2"), &data)
 		return len(data.Result) > 0
 	})
 	gone.Store(true)
-	eventually(t, time.Minute, "its end", func() bool { return !present() })
+	waittest.Until(t, "its end", func() bool { return !present() })
 }

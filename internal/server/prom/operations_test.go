@@ -18,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/lib/operation"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // application serves a text that can be replaced.
@@ -61,7 +62,7 @@ func state(s *Server, kind int) (string, string) {
 
 func awaitState(t *testing.T, s *Server, kind int, want string) {
 	t.Helper()
-	eventually(t, generous, "the state "+want, func() bool {
+	waittest.Until(t, "the state "+want, func() bool {
 		got, _ := state(s, kind)
 		return got == want
 	})
@@ -85,7 +86,7 @@ took_seconds_count 42
 	s := reads(t, u, Workload{Name: "redis", Operations: `requests_total{code=~"200|500"}`, Latency: "took_seconds"})
 	awaitState(t, s, 0, operation.Counted)
 	awaitState(t, s, 1, operation.Counted)
-	eventually(t, generous, "copies", func() bool { return one(t, s, "count(teescope:operation_duration_bucket) or vector(0)") == 2 })
+	waittest.Until(t, "copies", func() bool { return one(t, s, "count(teescope:operation_duration_bucket) or vector(0)") == 2 })
 	for query, want := range map[string]float64{
 		`sum(teescope:operations_total)`: 42,
 		`sum(teescope:operations_total{workload="redis",instance="node1:9750",job="shop",counter="requests_total",basis="configured"})`: 42,
@@ -128,7 +129,7 @@ func TestLatencyOfNativeHistograms(t *testing.T) {
 	awaitState(t, s, 1, operation.Counted)
 	awaitState(t, s, 0, operation.Counted)
 	const query = `histogram_quantile(0.5, sum by (instance, workload, counter, unit) (rate(teescope:operation_duration{workload="w",instance="node1:9750"}[1m])))`
-	eventually(t, generous, "a rate of the copies", func() bool {
+	waittest.Until(t, "a rate of the copies", func() bool {
 		found, err := s.Source().Instant(t.Context(), query, time.Now())
 		if err != nil || len(found) == 0 {
 			return false
@@ -195,7 +196,7 @@ func TestOperationsThatAreNot(t *testing.T) {
 			}
 			found := copies()
 			if c.want == operation.Counted { // the state is known a little earlier
-				eventually(t, generous, "copies", func() bool { found = copies(); return len(found) == 1 })
+				waittest.Until(t, "copies", func() bool { found = copies(); return len(found) == 1 })
 			} else if len(found) > 0 {
 				t.Errorf("%.60q: %v", c.text, found)
 			}
@@ -213,7 +214,7 @@ func TestOperationsEnd(t *testing.T) {
 	s := reads(t, u, Workload{Name: "w", Operations: "x_total"})
 	sum := func(want float64) {
 		t.Helper()
-		eventually(t, generous, fmt.Sprintf("a sum of %v", want), func() bool {
+		waittest.Until(t, fmt.Sprintf("a sum of %v", want), func() bool {
 			return one(t, s, "sum(teescope:operations_total) or vector(-1)") == want
 		})
 	}

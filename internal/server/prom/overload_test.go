@@ -15,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
@@ -93,7 +94,7 @@ func TestWhoWaitsGetsATurn(t *testing.T) {
 	for range maxWaiting {
 		go func() { done <- ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)) }()
 	}
-	eventually(t, generous, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
+	waittest.Until(t, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
 	if a := ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)); a.status != http.StatusServiceUnavailable {
 		t.Errorf("one more than may wait: %d, want 503 at once", a.status)
 	}
@@ -104,7 +105,7 @@ func TestWhoWaitsGetsATurn(t *testing.T) {
 		}
 	}
 	// The requests that held the places end on their own. The end of the last one has no answer.
-	eventually(t, generous, "no request running", func() bool { running, _ := c.counts(); return running == 0 })
+	waittest.Until(t, "no request running", func() bool { running, _ := c.counts(); return running == 0 })
 }
 
 func TestWhoIsGoneDoesNotWait(t *testing.T) {
@@ -154,7 +155,7 @@ func TestLongQueriesAreRefused(t *testing.T) {
 func TestCostlyQueriesEnd(t *testing.T) {
 	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
-	eventually(t, generous, "a sample", func() bool {
+	waittest.Until(t, "a sample", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")
 		return len(times) > 0
 	})
@@ -194,7 +195,7 @@ func TestOneClientLeavesAPlaceToOthers(t *testing.T) {
 	for range maxRunning - 1 {
 		<-entered
 	}
-	eventually(t, generous, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
+	waittest.Until(t, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
 	if running, _ := c.counts(); running != maxRunning-1 {
 		t.Errorf("%d requests of one client run", running)
 	}

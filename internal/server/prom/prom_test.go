@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"github.com/teescope/teescope/internal/server/discovery"
 )
 
@@ -118,27 +119,18 @@ func samples(t *testing.T, s *Server, query string) (labels map[string]string, t
 	return data.Result[0].Metric, times, values
 }
 
-func eventually(t *testing.T, within time.Duration, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(within); !f(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after %v still not: %s", within, what)
-		}
-	}
-}
-
 // TestFirstSeconds checks what a page needs: one sample immediately, a second one for rates a second later, and then
 // the real interval. There must be no gap and no staleness marker in between.
 func TestFirstSeconds(t *testing.T) {
 	var log logtest.Log
 	s, stop := start(t, options(t.TempDir(), &log))
 	begin := time.Now()
-	eventually(t, generous, "two samples", func() bool {
+	waittest.Until(t, "two samples", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")
 		return len(times) >= 2
 	})
 	t.Logf("two samples after %v", time.Since(begin))
-	eventually(t, generous, "a sample at the real interval", func() bool {
+	waittest.Until(t, "a sample at the real interval", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")
 		n := len(times)
 		return n >= 5 && times[n-1]-times[n-2] > 4.5
@@ -177,11 +169,11 @@ func TestTargets(t *testing.T) {
 	address := strings.TrimPrefix(agent.URL, "http://")
 	o.Targets = []string{address, "127.0.0.1:1"}
 	s, _ := start(t, o)
-	eventually(t, generous, "samples of the target", func() bool {
+	waittest.Until(t, "samples of the target", func() bool {
 		labels, times, _ := samples(t, s, `scrapes_total[1m]`)
 		return len(times) >= 2 && labels["job"] == "teescope" && labels["instance"] == address
 	})
-	eventually(t, generous, "up=0 for what does not answer", func() bool {
+	waittest.Until(t, "up=0 for what does not answer", func() bool {
 		_, times, values := samples(t, s, `up{instance="127.0.0.1:1"}[1m]`)
 		return len(times) > 0 && values[0] == 0
 	})
@@ -216,7 +208,7 @@ workload:teescope_syscalls:rate2m{workload="db"} 6
 		fmt.Sprintf(`teescope_kubernetes_epc_allocatable_bytes{instance=%q}`, s.opts.Instance):  5,
 		`exported_workload:teescope_syscalls:rate2m{workload="db"}`:                             6,
 	} {
-		eventually(t, generous, expr, func() bool {
+		waittest.Until(t, expr, func() bool {
 			_, _, values := samples(t, s, expr+"[1m]")
 			return len(values) > 0 && values[len(values)-1] == want
 		})
@@ -285,13 +277,13 @@ func TestAgentsComeAndGo(t *testing.T) {
 		get(t, s.Handler(), "/query?query=scrapes_total", &data)
 		return len(data.Result)
 	}
-	eventually(t, time.Minute, "the first agent", func() bool { return has("node1") })
+	waittest.Until(t, "the first agent", func() bool { return has("node1") })
 	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node1"}}, {"targets": [%q], "labels": {"instance": "node2"}}]`, address(one), address(two)))
-	eventually(t, time.Minute, "the second agent", func() bool { return has("node2") && scraped.Load() == 2 })
+	waittest.Until(t, "the second agent", func() bool { return has("node2") && scraped.Load() == 2 })
 	write(fmt.Sprintf(`[{"targets": [%q], "labels": {"instance": "node2"}}]`, address(two)))
-	eventually(t, time.Minute, "the end of the first", func() bool { return now() == 1 })
+	waittest.Until(t, "the end of the first", func() bool { return now() == 1 })
 	write("[]")
-	eventually(t, time.Minute, "no agent", func() bool { return now() == 0 && scraped.Load() == 0 })
+	waittest.Until(t, "no agent", func() bool { return now() == 0 && scraped.Load() == 0 })
 }
 
 func TestEndpoints(t *testing.T) {
@@ -313,7 +305,7 @@ func TestEndpoints(t *testing.T) {
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval, o.Endpoints = nil, 200*time.Millisecond, []Endpoint{{Job: "shop", URL: u}}
 	s, _ := start(t, o)
-	eventually(t, generous, "samples of the application", func() bool {
+	waittest.Until(t, "samples of the application", func() bool {
 		labels, times, values := samples(t, s, `requests_total[1m]`)
 		return len(times) > 0 && values[0] == 7 && labels["job"] == "shop" && labels["instance"] == u.Host
 	})

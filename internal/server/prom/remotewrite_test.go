@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // receiver takes samples by remote write, version 1.0, unless it is down.
@@ -95,15 +96,15 @@ func TestRemoteWriteSurvivesAnOutage(t *testing.T) {
 	o.Interval = 100 * time.Millisecond
 	o.RemoteWrite = RemoteWrite{URLs: []*url.URL{u}, Config: config, Labels: map[string]string{"cluster": "eu"}}
 	s, _ := start(t, o)
-	eventually(t, time.Minute, "the first samples", func() bool { n, _ := r.state(); return n > 3 })
+	waittest.Until(t, "the first samples", func() bool { n, _ := r.state(); return n > 3 })
 	r.set(true)
 	before, _ := r.state()
-	eventually(t, time.Minute, "refused requests", func() bool { _, refused := r.state(); return refused > 5 })
+	waittest.Until(t, "refused requests", func() bool { _, refused := r.state(); return refused > 5 })
 	stored := func() (times, values []float64) {
 		_, times, values = samples(t, s, `scrapes_total[1h]`)
 		return times, values
 	}
-	eventually(t, time.Minute, "samples during the outage", func() bool { times, _ := stored(); return len(times) > before+20 })
+	waittest.Until(t, "samples during the outage", func() bool { times, _ := stored(); return len(times) > before+20 })
 	times, values := stored() // what must arrive
 	r.set(false)
 	missing := func() string {
@@ -118,7 +119,7 @@ func TestRemoteWriteSurvivesAnOutage(t *testing.T) {
 		}
 		return ""
 	}
-	eventually(t, time.Minute, "all samples of the outage", func() bool { return missing() == "" })
+	waittest.Until(t, "all samples of the outage", func() bool { return missing() == "" })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.twice > 0 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // large is a regular expression of a million instructions.
@@ -88,7 +89,7 @@ func TestDeepQueriesAreRefused(t *testing.T) {
 func TestListsAreBounded(t *testing.T) {
 	var log logtest.Log
 	s, _ := start(t, options(t.TempDir(), &log))
-	eventually(t, generous, "a series", func() bool {
+	waittest.Until(t, "a series", func() bool {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")
 		return len(times) > 0
 	})

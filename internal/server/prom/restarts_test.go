@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // TestRestartsDuringIngest stops and starts a server again and again while it scrapes. A restart may lose the scrape that was
@@ -28,7 +29,7 @@ func TestRestartsDuringIngest(t *testing.T) {
 	for restart := range restarts + 1 {
 		s, stop := start(t, o)
 		var values []float64
-		eventually(t, generous, "samples after a restart", func() bool {
+		waittest.Until(t, "samples after a restart", func() bool {
 			var times []float64
 			_, times, values = samples(t, s, "scrapes_total[1h]")
 			if len(values) < len(stored)+3 {
@@ -99,7 +100,7 @@ func TestAgentsWithAnotherClock(t *testing.T) {
 	s, _ := start(t, o)
 	for name, address := range names {
 		var times, values []float64
-		eventually(t, generous, "samples of the agent with the clock "+name, func() bool {
+		waittest.Until(t, "samples of the agent with the clock "+name, func() bool {
 			_, times, values = samples(t, s, fmt.Sprintf("calls_total{instance=%q}[2d]", address))
 			return len(values) > 4
 		})

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"github.com/teescope/teescope/internal/server/notify"
 )
 
@@ -104,16 +105,13 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
-// generous is how long a test waits for what takes seconds on a machine that does nothing else.
-const generous = 5 * time.Minute
-
 // An alert fires once and ends once, even when the server is restarted in between. The API of Prometheus lists it.
 func TestRulesFireOnceOverRestarts(t *testing.T) {
 	dir, heat := t.TempDir(), &gauge{value: 11}
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, file, fmt.Sprintf(hot, "1s"))
 	first := startRules(t, dir, file, heat)
-	eventually(t, generous, "it to fire", func() bool { return first.logged(`msg="alert fires" alert=Hot severity=warning`) == 1 })
+	waittest.Until(t, "it to fire", func() bool { return first.logged(`msg="alert fires" alert=Hot severity=warning`) == 1 })
 	var rules struct {
 		Groups []struct {
 			Name, File string
@@ -133,14 +131,14 @@ func TestRulesFireOnceOverRestarts(t *testing.T) {
 	if get(t, first.Handler(), "/alerts", &alerts); len(alerts.Alerts) != 1 || alerts.Alerts[0].State != "firing" {
 		t.Errorf("alerts = %+v", alerts)
 	}
-	eventually(t, generous, "the recorded series", func() bool {
+	waittest.Until(t, "the recorded series", func() bool {
 		_, _, values := samples(t, first.Server, `heat:twice[1m]`)
 		return len(values) > 1 && values[0] == 22
 	})
 	first.stop()
 
 	second := startRules(t, dir, file, heat)
-	eventually(t, generous, "it to fire in the API", func() bool {
+	waittest.Until(t, "it to fire in the API", func() bool {
 		get(t, second.Handler(), "/alerts", &alerts)
 		return len(alerts.Alerts) == 1 && alerts.Alerts[0].State == "firing"
 	})
@@ -152,7 +150,7 @@ func TestRulesFireOnceOverRestarts(t *testing.T) {
 
 	heat.set(5) // it ends while the server is down
 	third := startRules(t, dir, file, heat)
-	eventually(t, generous, "it to have ended", func() bool { return third.logged(`msg="alert has ended" alert=Hot`) == 1 })
+	waittest.Until(t, "it to have ended", func() bool { return third.logged(`msg="alert has ended" alert=Hot`) == 1 })
 	third.stop()
 }
 
@@ -162,10 +160,10 @@ func TestRulesAreReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, file, fmt.Sprintf(hot, "0s"))
 	s := startRules(t, dir, file, heat)
-	eventually(t, generous, "it to fire", func() bool { return s.logged(`msg="alert fires" alert=Hot`) == 1 })
+	waittest.Until(t, "it to fire", func() bool { return s.logged(`msg="alert fires" alert=Hot`) == 1 })
 
 	writeFile(t, file, strings.Replace(fmt.Sprintf(hot, "0s"), "> 20", "> > 20", 1))
-	eventually(t, generous, "the line of the mistake", func() bool {
+	waittest.Until(t, "the line of the mistake", func() bool {
 		return s.logged(file+`:7: rule \"Hot\" of group \"g\": could not parse expression`) >= 1
 	})
 	var alerts struct{ Alerts []struct{ State string } }
@@ -180,17 +178,17 @@ func TestRulesAreReadAgain(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, generous, "SIGHUP to be answered", func() bool { return s.logged("invalid rule; the previous") > before })
+	waittest.Until(t, "SIGHUP to be answered", func() bool { return s.logged("invalid rule; the previous") > before })
 
 	writeFile(t, file, strings.Replace(fmt.Sprintf(hot, "0s"), "alert: Hot", "alert: Warm", 1))
-	eventually(t, generous, "the new rule to fire and the old one to end", func() bool {
+	waittest.Until(t, "the new rule to fire and the old one to end", func() bool {
 		return s.logged(`msg="alert fires" alert=Warm`) == 1 && s.logged(`msg="alert has ended" alert=Hot`) == 1
 	})
 	if get(t, s.Handler(), "/status/runtimeinfo", &info); !info.ReloadConfigSuccess {
 		t.Error("the API says that the reload was not successful")
 	}
 	writeFile(t, file, "groups: []\n")
-	eventually(t, generous, "the alert of a removed group to end", func() bool { return s.logged(`msg="alert has ended" alert=Warm`) == 1 })
+	waittest.Until(t, "the alert of a removed group to end", func() bool { return s.logged(`msg="alert has ended" alert=Warm`) == 1 })
 }
 
 // With invalid rules the server does not start, and every problem is reported.
@@ -241,7 +239,7 @@ func TestAlertmanagers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- a.Run(ctx) }()
-	eventually(t, generous, "the Alertmanager to be known", func() bool { return len(a.manager.Alertmanagers()) == 1 })
+	waittest.Until(t, "the Alertmanager to be known", func() bool { return len(a.manager.Alertmanagers()) == 1 })
 	a.Send([]notify.Notice{{Labels: map[string]string{"alertname": "A"}, StartsAt: time.Now()}})
 	text := <-got
 	for _, want := range []string{"/below/api/v2/alerts me:open ", `"alertname":"A"`} {

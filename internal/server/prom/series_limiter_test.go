@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // series writes n series whose labels have a prefix.
@@ -141,22 +142,17 @@ func TestWildTargets(t *testing.T) {
 	s, _ := start(t, o)
 	began := time.Now()
 	for name, target := range all {
-		var reason string
-		for end := time.Now().Add(generous); !strings.Contains(reason, target.reason); time.Sleep(50 * time.Millisecond) {
-			if reason = reasons(t, s, "job")[name]; time.Now().After(end) {
-				t.Fatalf("%s failed with %q, want %q", name, reason, target.reason)
-			}
-		}
+		waittest.Until(t, name+" to fail because of "+target.reason, func() bool {
+			return strings.Contains(reasons(t, s, "job")[name], target.reason)
+		})
 	}
 	for name := range all {
 		// "changing" was up once: its first series were below its limit. The reason of a scrape is visible before its
 		// samples are.
-		var values []float64
-		for end := time.Now().Add(generous); len(values) == 0 || values[len(values)-1] != 0; time.Sleep(50 * time.Millisecond) {
-			if _, _, values = samples(t, s, fmt.Sprintf("up{job=%q}[1m]", name)); time.Now().After(end) {
-				t.Fatalf("up of %s is %v", name, values)
-			}
-		}
+		waittest.Until(t, "up of "+name+" to be 0", func() bool {
+			_, _, values := samples(t, s, fmt.Sprintf("up{job=%q}[1m]", name))
+			return len(values) > 0 && values[len(values)-1] == 0
+		})
 	}
 	// On a busy machine the first scrapes, half a second apart, may be late. Some later ones must be visible.
 	time.Sleep(time.Until(began.Add(warmUp + warmUpInterval + 3*o.Interval)))
@@ -191,7 +187,7 @@ func TestAgentsMaySendMore(t *testing.T) {
 	s, _ := start(t, o)
 	for address, reason := range targets {
 		up := map[string]float64{"": 1, "sample limit exceeded": 0}[reason]
-		eventually(t, generous, "a scrape of each", func() bool {
+		waittest.Until(t, "a scrape of each", func() bool {
 			_, _, values := samples(t, s, fmt.Sprintf("up{instance=%q}[1m]", address))
 			// The reason is set shortly after the sample is stored.
 			return len(values) > 0 && values[len(values)-1] == up && reasons(t, s, "instance")[address] == reason

@@ -15,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -183,7 +184,7 @@ func TestTheDatabaseIsASource(t *testing.T) {
 		t.Errorf("before Init: %v", err)
 	}
 	stop := run(t, s)
-	eventually(t, generous, "a rate", func() bool {
+	waittest.Until(t, "a rate", func() bool {
 		samples, err := s.Source().Instant(t.Context(), `rate(scrapes_total[1m])`, time.Now())
 		return err == nil && len(samples) == 1 && samples[0].Labels["instance"] == "here" && samples[0].Value > 0
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // agentText is one answer of an agent. %s are lines of counters and their starts.
@@ -39,7 +40,7 @@ func scrapedOnce(t *testing.T, remote bool, lines string) *Server {
 		o.Self, o.Targets = nil, []string{strings.TrimPrefix(srv.URL, "http://")}
 	}
 	s, _ := start(t, o)
-	eventually(t, generous, "three samples", func() bool {
+	waittest.Until(t, "three samples", func() bool {
 		_, times, _ := samples(t, s, "up_to[1m]")
 		return len(times) >= 3
 	})
@@ -166,7 +167,7 @@ func TestCountersWithoutStartTakeLinearTime(t *testing.T) {
 	}
 	s, _ := start(t, o)
 	var shortest [2]float64
-	eventually(t, 2*time.Minute, "scrapes in linear time", func() bool {
+	waittest.Until(t, "scrapes in linear time", func() bool {
 		for i, address := range o.Targets {
 			_, _, took := samples(t, s, fmt.Sprintf("scrape_duration_seconds{instance=%q}[10m]", address))
 			_, _, scraped := samples(t, s, fmt.Sprintf("scrape_samples_scraped{instance=%q}[10m]", address))

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // open opens a queue. Each of its requests takes one block.
@@ -79,11 +81,7 @@ func send(t *testing.T, q *Queue, r *receiver, until func() bool) {
 		s := Sender{Queue: q, Client: server.Client(), URL: server.URL, first: time.Millisecond, longest: 5 * time.Millisecond}
 		s.Run(ctx)
 	}()
-	for end := time.Now().Add(time.Minute); !until(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the condition never holds: %+v", q.State())
-		}
-	}
+	waittest.Until(t, "the sender", until)
 	stop()
 	<-done
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // podman runs real containers in separate storage.
@@ -155,11 +156,7 @@ func (p *podman) collector() *Collector {
 // until waits for a state of a container. The limit only ends a test that hangs.
 func (p *podman) until(what string, reached func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !reached(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatal("waited two minutes until " + what)
-		}
-	}
+	waittest.Until(p.t, what, reached)
 }
 
 // stats holds the figures that podman reports for a container.

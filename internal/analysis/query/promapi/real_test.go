@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/proctest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // prometheus starts the installed Prometheus, which scrapes a target.
@@ -43,29 +44,22 @@ func prometheus(t *testing.T, target string) string {
 	return addr
 }
 
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if err = try(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("waited for %s: %v", what, err)
-}
-
 func TestARealPrometheus(t *testing.T) {
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "# TYPE a gauge\na{workload=\"one\"} 1\na{workload=\"two\"} 2\na{workload=\"none\"} NaN\n")
 	}))
 	t.Cleanup(target.Close)
 	s := source(t, prometheus(t, strings.TrimPrefix(target.URL, "http://")), usual)
-	eventually(t, "two samples", func() error {
-		got, err := s.Instant(t.Context(), "count_over_time(a[1m]) >= 2", time.Now())
-		if err == nil && len(got) != 3 {
-			err = fmt.Errorf("%+v", got)
+	var last string
+	defer func() {
+		if t.Failed() {
+			t.Log("the last answer: " + last)
 		}
-		return err
+	}()
+	waittest.Until(t, "two samples", func() bool {
+		got, err := s.Instant(t.Context(), "count_over_time(a[1m]) >= 2", time.Now())
+		last = fmt.Sprintf("%+v, %v", got, err)
+		return err == nil && len(got) == 3
 	})
 	if err := s.Check(t.Context()); err != nil {
 		t.Error(err)

@@ -3,7 +3,6 @@
 package promapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -55,7 +55,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if resp != nil {
 			resp.Body.Close()
 		}
-		if err := sleep(r.Context(), wait); err != nil {
+		if err := clock.Sleep(r.Context(), wait); err != nil {
 			return nil, err
 		}
 	}
@@ -76,17 +76,6 @@ func retryable(resp *http.Response, err error) (wait time.Duration, again bool) 
 		return wait, true
 	}
 	return 0, false
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // judge passes on answers that the client library understands, bounded in size.

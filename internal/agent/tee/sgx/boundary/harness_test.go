@@ -197,13 +197,3 @@ func grown(t *testing.T, before, after map[string]float64, want map[string]float
 		}
 	}
 }
-
-// eventually waits up to two minutes for a condition.
-func eventually(is func() bool) error {
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if is() {
-			return nil
-		}
-	}
-	return context.DeadlineExceeded
-}

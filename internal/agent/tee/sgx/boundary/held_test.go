@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // While a read of a process does not end, scrapes read the counts of others, and other processes are found. It is counted when it answers.
@@ -27,7 +29,7 @@ func TestAProcessThatHoldsAReadDelaysNoOther(t *testing.T) {
 		return inode(address)
 	}
 	b.patience = 10 * time.Millisecond
-	if err := eventually(func() bool {
+	waittest.Until(t, "the process to be read", func() bool {
 		look(t, b)
 		select {
 		case <-began:
@@ -35,9 +37,7 @@ func TestAProcessThatHoldsAReadDelaysNoOther(t *testing.T) {
 		default:
 			return false
 		}
-	}); err != nil {
-		t.Fatal("the process is not read")
-	}
+	})
 	late := run(t, sdkApp(t, "sdk-later"))
 	late.do(t, "ecall 0 0 1")
 	// call makes calls in a program, and returns the counters before and after them, and by how much they have to grow.
@@ -55,7 +55,7 @@ func TestAProcessThatHoldsAReadDelaysNoOther(t *testing.T) {
 	// found waits until all calls of a program are counted.
 	found := func(p *target, name string) {
 		t.Helper()
-		err := eventually(func() bool {
+		waittest.Until(t, "the calls of "+name+" to be counted", func() bool {
 			look(t, b)
 			before, after, want := call(p, name, "ecall 2 1 1")
 			for of, n := range want {
@@ -65,9 +65,6 @@ func TestAProcessThatHoldsAReadDelaysNoOther(t *testing.T) {
 			}
 			return true
 		})
-		if err != nil {
-			t.Fatalf("the calls of %s are not counted", name)
-		}
 	}
 	counts(app, "sdk-goes-on")
 	found(late, "sdk-later")

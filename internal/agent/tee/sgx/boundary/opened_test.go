@@ -13,6 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // A program is found when a device is opened, and not only by the next scan, which never comes here: the clock stands still. So a
@@ -54,9 +55,7 @@ func TestAProgramIsFoundWhenADeviceIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if eventually(knows) != nil {
-		t.Error("the program is not found after a device was opened")
-	}
+	waittest.Until(t, "the program to be found after a device was opened", knows)
 }
 
 // A tenant that opens a device without pause causes one step for each scan.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // ready starts an application and waits until the backend has found it, its runtime and, after a first ECALL, its
@@ -237,9 +238,7 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 		if got := numbers(t, app.answer(t)); got[0] != 80000 || got[1]+got[2]+got[3] != 240000 {
 			t.Errorf("the program counted %v", got)
 		}
-		if err := eventually(func() bool { return string(code()) == string(clean) }); err != nil {
-			t.Error("probes remain in the code of the program")
-		}
+		waittest.Until(t, "the removal of the probes from the code of the program", func() bool { return string(code()) == string(clean) })
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // prints adds up the OCALLs of a name, over all workloads. Other programs on the machine have enclaves too, so the name is that of the test.
@@ -145,13 +146,10 @@ func TestAProcessWhoseFirstThreadHasEndedIsCounted(t *testing.T) {
 	late.do(t, "leave 0 0 1\necall 0 0 1") // before the first look
 	for _, p := range []*target{app, late} {
 		p.do(t, "leave 0 0 1\necall 1 0 1")
-		err := eventually(func() bool {
+		waittest.Until(t, "the end of the first thread", func() bool {
 			stat, err := b.processes.Host.Of(uint32(p.Process.Pid)).Stat()
 			return err == nil && stat.State == "Z"
 		})
-		if err != nil {
-			t.Fatal("the first thread runs")
-		}
 		look(t, b)
 		p.do(t, "ecall 1 0 1")
 		look(t, b)
