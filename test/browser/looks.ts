@@ -13,7 +13,7 @@ export const THEMES = ["light", "dark"] as const;
 
 /**
  * Runs in the page. Finds a body that scrolls sideways, text that is cut off without dots or title, overlapping
- * neighbours in the header, and program values such as "undefined".
+ * neighbours in the header, a header of more than one line on a wide display, and program values such as "undefined".
  */
 function faults(): string[] {
   const found: string[] = [];
@@ -54,6 +54,9 @@ function faults(): string[] {
       }
     });
   }
+  const head = [".brand", "nav", ".controls"].map((part) => document.querySelector(`header.top > ${part}`)?.getBoundingClientRect());
+  const lowest = Math.max(...head.map((box) => box?.top ?? 0));
+  if (innerWidth >= 1280 && head.some((box) => box && box.bottom <= lowest)) found.push("the header has more than one line");
   return found;
 }
 

@@ -102,6 +102,13 @@ describe("the verdict", () => {
     expect(verdicts(facts({ tees }))[0]?.answer).toBe(want);
   });
 
+  it("names every kind of TEE as the documents do", () => {
+    expect(verdicts(facts({ tees: { nitro: 1, cca: 0, sgx: 0, sev: 0, tdx: 0 } }))[0]).toMatchObject({
+      answer: "Nitro available",
+      detail: "SGX no · TDX no · SEV no · CCA no · Nitro yes",
+    });
+  });
+
   it("names the busiest workload, never the idle task", () => {
     const [, workload] = verdicts(facts({ cpu: { idle: 2, redis: 0.5, cron: 0.25 }, workloads: ["redis", "cron"] }));
     expect(workload?.answer).toBe("redis is busiest");

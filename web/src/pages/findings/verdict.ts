@@ -12,11 +12,13 @@ export interface Verdict {
   detail: string;
 }
 
-const TEE_NAMES: Readonly<Record<string, string>> = { sgx: "SGX", tdx: "TDX", sev: "SEV" };
+/** The kinds of `teescope_tee_available`, in this order. */
+const TEE_NAMES: Readonly<Record<string, string>> = { sgx: "SGX", tdx: "TDX", sev: "SEV", cca: "CCA", nitro: "Nitro" };
 
 function teeVerdict({ tees }: Facts): Verdict {
   const order = Object.keys(TEE_NAMES);
-  const sorted = [...tees].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  const place = (tee: string): number => (order.includes(tee) ? order.indexOf(tee) : order.length);
+  const sorted = [...tees].sort(([a], [b]) => place(a) - place(b));
   const named = sorted.map(([tee, there]) => ({ tee: TEE_NAMES[tee] ?? tee, there }));
   const found = named.filter((t) => t.there).map((t) => t.tee);
   const answer =
