@@ -87,7 +87,7 @@ func analyzeCommand() *cobra.Command {
 	f.BoolVar(&o.all, "all", false, "list all findings")
 	f.BoolVar(&o.Muted, "muted", false, "also list findings that a silence hides")
 	silencesFlag(cmd, &o.Silences)
-	f.StringArrayVar(&o.Profiles, "profile", nil, "name the functions that findings are about from this `file` of teescope profile record; may be repeated")
+	f.StringArrayVar(&o.Profiles, "profile", nil, "`file` of teescope profile record, from whose samples findings name functions; may be repeated")
 	f.BoolVar(&o.Windows, "windows", false, "also show the quartiles, whiskers and outliers of each metric in the window")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop after this time")
 	for _, name := range []string{"window", "at", "workload", "limit", "timeout"} {

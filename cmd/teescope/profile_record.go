@@ -47,10 +47,9 @@ func profileRecord() *cobra.Command {
 			"Stacks are found by the tables for exceptions (.eh_frame), and by frame pointers where there are none. The share of stacks that look truncated,\n" +
 			"and of samples without the name of a function, is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
 			"the kernel; nothing is downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +
-			"With --event syscalls it records instead which code makes system calls, with --event off-cpu which code waits and for what,\n" +
-			"with --event ocalls or ecalls which code leaves or enters enclaves, and with --event aex which code had entered an enclave when an\n" +
-			"interrupt or a page fault interrupted it, by cause. Each event is sampled with the same probability, so\n" +
-			"shares and numbers are estimates of all of them.\n\n" +
+			"--event records other stacks instead. syscalls: code that makes system calls. off-cpu: code that waits, and for what. ocalls\n" +
+			"and ecalls: code that leaves or enters enclaves. aex: code that had entered an enclave when an interrupt or a page fault\n" +
+			"interrupted it, by cause. Each event is sampled with the same probability, so shares and numbers are estimates.\n\n" +
 			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON. The command runs as the same user. The file can be read by its\n" +
 			"owner only, because it has addresses of the kernel and of processes. The exit status is that of the command.",
 		Example: "  sudo teescope profile record --for 30s --watch comm=redis-server -o redis.pb.gz\n" +

@@ -277,7 +277,7 @@ func (s *Store) serveMerged(w http.ResponseWriter, r *http.Request) {
 	a, from, differs, err := readSides(q)
 	format, err2 := write.Choose(name, "")
 	if differs && !write.Graph(name) {
-		err2 = errors.New("a difference has the format svg or html")
+		err2 = fmt.Errorf("format=%.60q: for a difference use svg or html", name)
 	}
 	switch v := q.Get("times"); {
 	case v == "true" && format.Times:

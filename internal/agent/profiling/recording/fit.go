@@ -36,7 +36,7 @@ func Encode(p *pprof.Profile, most int) ([]byte, error) {
 		}
 		sizes, stacks, all := estimate(p)
 		if len(sizes) == 0 {
-			return nil, fmt.Errorf("a profile of %d bytes without stacks and threads: the limit is %d", b.Len(), most)
+			return nil, fmt.Errorf("the profile has %d bytes even without stacks and threads, and the limit is %d", b.Len(), most)
 		}
 		cut := map[string]loss{}
 		for left := all; len(sizes) > 0 && (len(cut) == 0 || left > all*most/b.Len()); {
