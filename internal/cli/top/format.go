@@ -17,15 +17,18 @@ import (
 const absent = "-"
 
 // number formats a value in at most five columns: three digits, and a unit if needed.
-func number(v float64) string {
+func number(v float64) string { return digits(v, 9.95, 999.5) }
+
+// digits formats a value: with one decimal below one bound, as a whole number below another one, and with a unit above.
+func digits(v, decimal, whole float64) string {
 	switch {
 	case !known(v):
 		return absent
 	case v == 0:
 		return "0"
-	case v < 9.95:
+	case v < decimal:
 		return strconv.FormatFloat(v, 'f', 1, 64)
-	case v < 999.5:
+	case v < whole:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return scaled(v, 1000, "kMGTPE")
@@ -40,20 +43,7 @@ func count(v float64) string {
 }
 
 // percent formats a fraction of one CPU. Several CPUs have several hundred per cent.
-func percent(v float64) string {
-	v *= 100
-	switch {
-	case !known(v):
-		return absent
-	case v == 0:
-		return "0"
-	case v < 99.95:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	case v < 99999.5:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return scaled(v, 1000, "kMGTPE")
-}
+func percent(v float64) string { return digits(100*v, 99.95, 99999.5) }
 
 // size formats bytes in powers of 1024, as top and free do.
 func size(v float64) string {
