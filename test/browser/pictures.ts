@@ -6,11 +6,11 @@ import { afterAll, beforeAll, it } from "vitest";
 import { chart, Tabs } from "./browser";
 import { freePort, Processes, repository, sleep, startLoad, startRedis, startTeescope } from "./processes";
 
-/** The time in which the charts get data: half of the default range. */
-const FILL_MS = 150_000;
+/** The time in which the charts get data: the default range of five minutes, and some scrapes. */
+const FILL_MS = 320_000;
 /** Files by path, with a panel that must have data, and the height. */
 const PICTURES: [file: string, path: string, panel: string, height: number][] = [
-  ["overview", "/?w=redis-server&w=redis-benchmark", "syscalls-by-workload", 1180],
+  ["overview", "/?w=redis-server&w=redis-benchmark", "syscalls-by-workload", 1120],
   ["system", "/?page=system&w=redis-server&w=redis-benchmark", "syscalls-by-workload", 1180],
 ];
 
@@ -20,7 +20,7 @@ const tabs = new Tabs();
 beforeAll(async () => {
   await tabs.launch();
   startLoad(processes, await startRedis(processes));
-  tabs.url = (await startTeescope(processes, await freePort(), processes.folder(), ["--syscalls.time"])).url;
+  tabs.url = (await startTeescope(processes, await freePort(), processes.folder(), ["--syscalls.time", "--overhead.budget=100%"])).url;
   await sleep(FILL_MS);
 });
 
