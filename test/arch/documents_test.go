@@ -25,3 +25,23 @@ var (
 	codeSpan = regexp.MustCompile("`[^`]*`")
 	link     = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 )
+
+// TestBrowserTestsAreExplained compares the files of test/browser with the table in docs/dev/testing.md.
+func TestBrowserTestsAreExplained(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "docs/dev/testing.md"), "\n## test/browser\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	seen := 0
+	for _, file := range walk(t) {
+		name, found := strings.CutSuffix(strings.TrimPrefix(file, "test/browser/"), ".test.ts")
+		if !found || !strings.HasPrefix(file, "test/browser/") {
+			continue
+		}
+		seen++
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("docs/dev/testing.md does not say what %s tests", file)
+		}
+	}
+	if seen < 5 {
+		t.Errorf("found %d files of browser tests", seen)
+	}
+}
