@@ -81,6 +81,31 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestDocumentsCanBeFound follows links from README.md. They must lead to each document in docs, except runbooks, which findings and
+// alerts name.
+func TestDocumentsCanBeFound(t *testing.T) {
+	found, next := map[string]bool{"README.md": true}, []string{"README.md"}
+	for len(next) > 0 {
+		file := next[0]
+		next = next[1:]
+		for _, m := range target.FindAllStringSubmatch(read(t, file), -1) {
+			to, err := url.Parse(m[1])
+			if err != nil || to.IsAbs() || path.Ext(to.Path) != ".md" {
+				continue
+			}
+			name := path.Join(path.Dir(file), to.Path)
+			if _, err := os.Stat(filepath.Join(root, name)); err == nil && !found[name] {
+				found[name], next = true, append(next, name)
+			}
+		}
+	}
+	for _, file := range append(documents(t), generatedDocuments...) {
+		if strings.HasPrefix(file, "docs/") && !strings.HasPrefix(file, "docs/runbooks/") && !found[file] {
+			t.Errorf("no link leads from README.md to %s", file)
+		}
+	}
+}
+
 func TestAnchors(t *testing.T) {
 	for text, want := range map[string]string{
 		"What a crossing costs": "what-a-crossing-costs",
