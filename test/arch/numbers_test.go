@@ -155,6 +155,23 @@ var limits = []struct{ document, says, source, sets string }{
 	{"docs/runbooks/epc-thrashing.md", `Below ([\d,]+) per`, "internal/analysis/rules/epc_thrashing.go", `thrashPages = (\d+)`},
 	{"docs/runbooks/growth-to-limit.md", `forecast uses (\d+) values`, "internal/analysis/engine/trend.go", `trendSteps = (\d+)`},
 	{"docs/decisions/diagnosis.md", `evaluation\*\*, of (\d+) steps`, "internal/analysis/engine/trend.go", `trendSteps = (\d+)`},
+	{"docs/runbooks/events-lost.md", `More than ([\d,]+) were in flight`, "internal/agent/collector/system/system.h", `REQUESTS_IN_FLIGHT = (\d+)`},
+	{"docs/runbooks/aex-storm.md", `lowest cost, ([\d,]+) cycles`, "internal/analysis/cost/cost.go", `"an asynchronous exit", Low: (\d+)`},
+	{"docs/runbooks/aex-rate.md", `more than ([\d,]+) times per second`, "rules/boundary.yaml", `cpu_seconds_total\[5m\]\)\) > (\d+)`},
+	{"docs/runbooks/epc-thrashing.md", `A page costs ([\d,]+) to`, "internal/analysis/cost/cost.go", `written out and loaded back", Low: (\d+)`},
+	{"docs/decisions/timing.md", `The table has ([\d,]+) starts`, "internal/agent/collector/system/system.h", `RESTARTED_CALLS = (\d+)`},
+	{"docs/decisions/timing.md", `A distribution has (\d+) buckets`, "internal/agent/collector/system/system.h", `\n\t\t(\d+), /\* of system calls: below 256`},
+	{"docs/decisions/timing.md", `So there are (\d+) for all`, "internal/agent/collector/system/system.h", `\n\t\t(\d+), /\* twice the watched`},
+	{"docs/decisions/timing.md", `word with the number (\d+),`, "internal/agent/collector/system/system.h", `CALL_IO_WAIT = (\d+)`},
+	{"docs/decisions/diagnosis.md", `\*\*Bounds\*\*: (\d+) silences`, "internal/analysis/silence/store.go", `maxLive\s+= (\d+)`},
+	{"docs/decisions/diagnosis.md", `not ended, (\d+) that have`, "internal/analysis/silence/store.go", `maxExpired = (\d+)`},
+	{"docs/decisions/diagnosis.md", `that have, (\d+) matchers`, "internal/analysis/silence/silence.go", `maxMatchers = (\d+)`},
+	{"docs/decisions/diagnosis.md", `each, (\d+) bytes for a value`, "internal/analysis/silence/silence.go", `maxValue\s+= (\d+)`},
+	{"docs/decisions/diagnosis.md", `for a value, ([\d,]+) instructions`, "internal/analysis/silence/silence.go", `maxProgram = (\d+)`},
+	{"docs/user/analysis.md", `There are at most (\d+) silences`, "internal/analysis/silence/store.go", `maxLive\s+= (\d+)`},
+	{"docs/decisions/profiling.md", `process, at most (\d+) times`, "internal/agent/profiling/layout.go", `maxFrames\s+= (\d+)`},
+	{"docs/decisions/statistics.md", `At most (\d+) workloads of a machine`, "internal/analysis/window/window.go", `windowWorkloads = (\d+)`},
+	{"docs/user/vms.md", `\| limit \| (\d+) virtual machines`, "internal/agent/tee/vm/families.go", `At most (\d+) virtual machines have series`},
 }
 
 // TestNumbersInDocumentsAreThoseOfTheSources compares numbers in documents with the constants that they are about.
