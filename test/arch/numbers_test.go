@@ -172,6 +172,10 @@ var limits = []struct{ document, says, source, sets string }{
 	{"docs/decisions/profiling.md", `process, at most (\d+) times`, "internal/agent/profiling/layout.go", `maxFrames\s+= (\d+)`},
 	{"docs/decisions/statistics.md", `At most (\d+) workloads of a machine`, "internal/analysis/window/window.go", `windowWorkloads = (\d+)`},
 	{"docs/user/vms.md", `\| limit \| (\d+) virtual machines`, "internal/agent/tee/vm/families.go", `At most (\d+) virtual machines have series`},
+	{"docs/decisions/transitions.md", `waits at most (\d+) ms for these reads`, "internal/agent/tee/sgx/boundary/boundary.go", `readPatience = (\d+) \* time`},
+	{"docs/decisions/transitions.md", `A scrape waits (\d+) s\s+for it`, "internal/agent/tee/sgx/boundary/boundary.go", `scrapeWaits\s+= (\d+) \* time`},
+	{"docs/decisions/transitions.md", `younger than (\d+) s, and`, "internal/agent/tee/sgx/boundary/boundary.go", `scrapeRepeat = (\d+) \* time`},
+	{"docs/dev/processes.md", `waits (\d+) ms for such reads`, "internal/agent/tee/sgx/boundary/boundary.go", `readPatience = (\d+) \* time`},
 }
 
 // TestNumbersInDocumentsAreThoseOfTheSources compares numbers in documents with the constants that they are about.

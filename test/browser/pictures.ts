@@ -6,12 +6,12 @@ import { afterAll, beforeAll, it } from "vitest";
 import { chart, Tabs } from "./browser";
 import { freePort, Processes, repository, sleep, startLoad, startRedis, startTeescope } from "./processes";
 
-/** The time in which the charts get data: the default range of five minutes, and some scrapes. */
-const FILL_MS = 320_000;
+/** The time in which the charts get data: longer than the range of the pictures. */
+const FILL_MS = 140_000;
 /** Files by path, with a panel that must have data, and the height. */
 const PICTURES: [file: string, path: string, panel: string, height: number][] = [
-  ["overview", "/?w=redis-server&w=redis-benchmark", "syscalls-by-workload", 1120],
-  ["system", "/?page=system&w=redis-server&w=redis-benchmark", "syscalls-by-workload", 1180],
+  ["overview", "/?range=2m&w=redis-server&w=redis-benchmark", "syscalls-by-workload", 1120],
+  ["system", "/?page=system&range=2m&w=redis-server&w=redis-benchmark", "syscalls-by-workload", 1180],
 ];
 
 const processes = new Processes();
