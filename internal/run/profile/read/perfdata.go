@@ -32,7 +32,14 @@ type recording struct {
 	list      []object
 	locations map[place]uint32
 	known     []place
+	labels    map[labelled]int
 	stack     []uint32
+}
+
+// labelled is what the labels of a sample are made of.
+type labelled struct {
+	pid, tid int32
+	comm     string
 }
 
 // object is what has names: a file, the kernel, or generated code of a process.
@@ -51,8 +58,8 @@ type place struct {
 }
 
 func readPerfData(in io.Reader, o Options, limits profile.Limits) (*profile.Profile, error) {
-	r := &recording{options: o, limits: limits, objects: map[object]int{}, locations: map[place]uint32{}}
-	rec, err := perfdata.Read(&limited{in, maxText}, o.Progress, r.sample)
+	r := &recording{options: o, limits: limits, objects: map[object]int{}, locations: map[place]uint32{}, labels: map[labelled]int{}}
+	rec, err := perfdata.Read(newLimited(in, o), limits.Bytes, r.sample)
 	if err != nil {
 		return nil, fmt.Errorf("as a recording of perf: %w", err)
 	}
@@ -84,24 +91,57 @@ func generated(path string) bool {
 
 // locate returns the location of an address.
 func (r *recording) locate(f perfdata.Frame) place {
-	o, address := object{none: true, kernel: f.Kernel}, f.Address
-	switch m := f.Mapping; {
-	case f.Kernel && m != nil && m.Symbol != "":
-		o, address = object{path: m.Path, kernel: true, symbol: m.Symbol}, m.Start
-	case f.Kernel && m != nil:
-		o = object{path: m.Path, kernel: true}
-	case m != nil && generated(m.Path):
-		o = object{path: m.Path, pid: m.PID}
-	case m != nil:
-		o, address = object{path: m.Path, buildID: m.BuildID}, f.Address-m.Start+m.Offset
+	m := f.Mapping
+	if m == nil {
+		return place{r.number(object{none: true, kernel: f.Kernel}), f.Address}
 	}
+	if m.Tag == 0 {
+		m.Tag = r.number(objectOf(m)) + 1
+	}
+	address := f.Address
+	switch {
+	case m.Kernel && m.Symbol != "":
+		address = m.Start
+	case !m.Kernel && !generated(m.Path):
+		address += m.Offset - m.Start
+	}
+	return place{m.Tag - 1, address}
+}
+
+func objectOf(m *perfdata.Mapping) object {
+	switch {
+	case m.Kernel:
+		return object{path: m.Path, kernel: true, symbol: m.Symbol}
+	case generated(m.Path):
+		return object{path: m.Path, pid: m.PID}
+	}
+	return object{path: m.Path, buildID: m.BuildID}
+}
+
+// number returns the number of an object.
+func (r *recording) number(o object) int {
 	number, ok := r.objects[o]
 	if !ok {
 		number = len(r.list)
 		r.list = append(r.list, o)
 		r.objects[o] = number
 	}
-	return place{number, address}
+	return number
+}
+
+// labelSet returns the labels of a sample, as a number of the builder.
+func (r *recording) labelSet(s *perfdata.Sample) (int, error) {
+	key := labelled{s.PID, s.TID, s.Comm}
+	if set, ok := r.labels[key]; ok {
+		return set, nil
+	}
+	set, err := r.b.LabelSet([]profile.Label{
+		{Key: profile.Process, Value: s.Comm}, {Key: profile.PID, Value: strconv.Itoa(int(s.PID))}, {Key: profile.Thread, Value: strconv.Itoa(int(s.TID))},
+	})
+	if err == nil {
+		r.labels[key] = set
+	}
+	return set, err
 }
 
 const kernelPath = "[kernel.kallsyms]"
@@ -131,16 +171,17 @@ func (r *recording) sample(s *perfdata.Sample) error {
 		}
 		r.stack = append(r.stack, i)
 	}
-	labels := [3]profile.Label{
-		{Key: profile.Process, Value: s.Comm}, {Key: profile.PID, Value: strconv.Itoa(int(s.PID))}, {Key: profile.Thread, Value: strconv.Itoa(int(s.TID))},
+	set, err := r.labelSet(s)
+	if err != nil {
+		return err
 	}
 	if !r.period {
-		return r.b.Add(r.stack, labels[:], 1)
+		return r.b.AddSet(0, r.stack, set, 1)
 	}
 	if s.Period >= 1<<61 {
 		return fmt.Errorf("a period of %d is too large", s.Period)
 	}
-	return r.b.Add(r.stack, labels[:], 1, int64(s.Period))
+	return r.b.AddSet(0, r.stack, set, 1, int64(s.Period))
 }
 
 // begin knows what the values are. The clocks of the kernel count nanoseconds.

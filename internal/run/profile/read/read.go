@@ -44,7 +44,7 @@ type Options struct {
 	Names    *names.Finder // of functions that a file has no names for; nil leaves them unresolved
 	Times    bool          // keeps apart samples of different times, of the formats that have them
 	Offsets  bool          // sets the offsets of frames, of files in pprof's format
-	Progress func(int64)   // is told how many bytes of a perf.data were read; may be nil
+	Progress func(int64)   // is called with the number of bytes that were read, after decompression, for each 16 MiB; may be nil
 }
 
 // Open reads a file. The error names it.
@@ -83,11 +83,11 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 	case binaryFile:
 		p, err = readBinary(in, o, limits)
 	case foldedStacks:
-		p, err = readLines(in, newFolded(limits))
+		p, err = readLines(in, o, newFolded(limits))
 	case perfScript:
-		p, err = readLines(in, newPerf(o.Event, limits))
+		p, err = readLines(in, o, newPerf(o.Event, limits))
 	case callgrindFormat:
-		p, err = readLines(in, newCallgrind(limits))
+		p, err = readLines(in, o, newCallgrind(limits))
 	case perfData:
 		p, err = readPerfData(in, o, limits)
 	case straceCounts, vtuneHotspots:
@@ -163,8 +163,8 @@ type liner interface {
 }
 
 // readLines feeds the lines of a text. Errors name the line.
-func readLines(in *bufio.Reader, to liner) (*profile.Profile, error) {
-	lines := bufio.NewScanner(&limited{in, maxText})
+func readLines(in *bufio.Reader, o Options, to liner) (*profile.Profile, error) {
+	lines := bufio.NewScanner(newLimited(in, o))
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	n := 0
 	for lines.Scan() {
@@ -182,18 +182,27 @@ func readLines(in *bufio.Reader, to liner) (*profile.Profile, error) {
 	return to.end()
 }
 
-// limited fails after a number of bytes, so that the end of a text is not taken for the end of the file.
+// limited fails after a number of bytes, so that the end of a text is not taken for the end of the file. It reports the progress.
 type limited struct {
-	from io.Reader
-	left int64
+	from     io.Reader
+	at, next int64
+	progress func(int64)
 }
 
+// step is the number of bytes between two reports of the progress.
+const step = 16 << 20
+
+func newLimited(from io.Reader, o Options) *limited { return &limited{from, 0, step, o.Progress} }
+
 func (l *limited) Read(b []byte) (int, error) {
-	if l.left <= 0 {
+	if l.at >= maxText {
 		return 0, fmt.Errorf("the text has more than %d GiB, %w", maxText>>30, profile.ErrLimit)
 	}
-	n, err := l.from.Read(b[:min(int64(len(b)), l.left)])
-	l.left -= int64(n)
+	n, err := l.from.Read(b[:min(int64(len(b)), maxText-l.at)])
+	if l.at += int64(n); l.progress != nil && l.at >= l.next {
+		l.next = l.at + step
+		l.progress(l.at)
+	}
 	return n, err
 }
 

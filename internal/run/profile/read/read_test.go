@@ -194,63 +194,6 @@ func TestHostilePprof(t *testing.T) {
 	}
 }
 
-// stacks generates folded stacks, 9,973 different ones, in whole lines.
-type stacks struct {
-	left, line int
-	rest       []byte
-	next       int    // when to look at the heap again
-	peak       uint64 // largest heap seen, in bytes
-}
-
-func (s *stacks) Read(b []byte) (int, error) {
-	if s.left <= 0 && len(s.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := 0
-	for n < len(b) {
-		if len(s.rest) == 0 {
-			if s.left -= 90; s.left <= 0 {
-				break
-			}
-			s.line++
-			s.rest = fmt.Appendf(nil, "server;worker_thread_main;handle_request_%d;parse_the_header_fields;memcpy_%d 1\n", s.line%9973%100, s.line%9973)
-		}
-		copied := copy(b[n:], s.rest)
-		s.rest = s.rest[copied:]
-		n += copied
-	}
-	if s.left < s.next {
-		var now runtime.MemStats
-		runtime.ReadMemStats(&now)
-		s.peak, s.next = max(s.peak, now.HeapAlloc), s.left-1<<20
-	}
-	return n, nil
-}
-
-// TestLargeFileInLittleMemory reads 100 MB, in which stacks repeat as in a recording. The heap is inspected after each MiB,
-// with what the collector has not freed yet.
-func TestLargeFileInLittleMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 100 MB")
-	}
-	runtime.GC()
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	in := &stacks{left: 100 << 20, next: 100 << 20}
-	p, err := Read(in, Options{}, profile.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if total := p.Total(); total != int64(in.line) || total < 1e6 || len(p.Samples) != 9973 {
-		t.Errorf("%d samples with %d stacks", total, len(p.Samples))
-	}
-	grown := int64(in.peak) - int64(before.HeapAlloc)
-	if grown > 64<<20 {
-		t.Errorf("the heap grew by %d MiB", grown>>20)
-	}
-	t.Logf("the heap grew by %d MiB for %d samples", grown>>20, p.Total())
-}
-
 // TestLimits: each limit ends the reading with an error that names the line.
 func TestLimits(t *testing.T) {
 	in := "a;b;c 1\nd;e;f 1\ng;h 1\n"

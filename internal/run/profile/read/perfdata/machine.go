@@ -3,8 +3,6 @@
 package perfdata
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -30,20 +28,6 @@ const (
 	sampleIdentifier = 1 << 16
 )
 
-// queued is a record that waits for earlier ones of other processors.
-type queued struct {
-	time uint64
-	rec  record
-}
-
-// queue puts records in the order of their time. As in perf, records that are older than the newest record of the
-// previous round are removed from it at the end of a round.
-type queue struct {
-	list         []queued
-	bytes        int
-	newest, next uint64
-}
-
 // enqueue handles a record of the kernel at once if it has no time, and otherwise keeps it.
 func (r *reader) enqueue(rec record) error {
 	e := r.eventOf(rec)
@@ -58,20 +42,14 @@ func (r *reader) enqueue(rec record) error {
 	if !ok || at == 0 || at == ^uint64(0) {
 		return r.machine.deliver(rec, e)
 	}
-	rec.body = bytes.Clone(rec.body)
 	q := &r.queue
-	q.list = append(q.list, queued{at, rec})
-	q.bytes += len(rec.body) + 64
-	q.newest = max(q.newest, at)
-	if q.bytes > maxQueue {
-		q.sort()
-		return r.flush(q.list[len(q.list)/2].time)
+	q.push(at, rec)
+	for full := q.bytes() > r.memory/2; full && len(q.heap) > 0 && q.bytes() > r.memory/4; {
+		if err := r.deliverFirst(); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-func (q *queue) sort() {
-	slices.SortStableFunc(q.list, func(a, b queued) int { return cmp.Compare(a.time, b.time) })
 }
 
 // round ends a round: all records before it of all processors are there.
@@ -83,20 +61,17 @@ func (r *reader) round() error {
 
 // flush handles the records up to a time.
 func (r *reader) flush(until uint64) error {
-	q := &r.queue
-	q.sort()
-	n := 0
-	for ; n < len(q.list) && q.list[n].time <= until; n++ {
-		rec := q.list[n].rec
-		if err := r.machine.deliver(rec, r.eventOf(rec)); err != nil {
+	for q := &r.queue; len(q.heap) > 0 && q.heap[0].time <= until; {
+		if err := r.deliverFirst(); err != nil {
 			return err
 		}
-		q.bytes -= len(rec.body) + 64
 	}
-	left := copy(q.list, q.list[n:])
-	clear(q.list[left:])
-	q.list = q.list[:left]
 	return nil
+}
+
+func (r *reader) deliverFirst() error {
+	rec := r.queue.pop()
+	return r.machine.deliver(rec, r.eventOf(rec))
 }
 
 // eventOf returns the event of a record of the kernel. If there are several, all have their ID at the same place.
@@ -169,6 +144,9 @@ func (h *machine) threadOf(pid, tid int32) (*thread, error) {
 	if len(h.threads) >= maxThreads {
 		return nil, fmt.Errorf("more than %d threads, %w", maxThreads, profile.ErrLimit)
 	}
+	if err := h.room(0); err != nil {
+		return nil, err
+	}
 	t := &thread{pid: pid, maps: &maps{}}
 	h.threads[tid] = t
 	if tid == 0 {
@@ -190,15 +168,34 @@ type machine struct {
 	in       *counting
 	each     func(*Sample) error
 	rec      *Recording
+	texts    *texts
+	memory   int // bytes that it may take
 	threads  map[int32]*thread
 	kernel   maps
 	mappings int
 	sample   Sample
 }
 
+// Estimates of the memory of a thread and of a mapping without its path.
+const threadBytes, mappingBytes = 256, 160
+
+// room returns an error if the memory has no room for a number of mappings more.
+func (h *machine) room(mappings int) error {
+	switch {
+	case h.mappings+mappings > maxMappings:
+		return fmt.Errorf("more than %d mappings at a time, %w", maxMappings, profile.ErrLimit)
+	case (h.mappings+mappings)*mappingBytes+len(h.threads)*threadBytes > h.memory:
+		return fmt.Errorf("its threads and mappings take more than %d MiB, %w", h.memory>>20, profile.ErrLimit)
+	}
+	return nil
+}
+
 // deliver handles a record of the kernel. As in perf, a process that executes another program keeps its mappings until others
 // cover them: samples within the system call have the stack of the previous program.
 func (h *machine) deliver(rec record, e *Event) error {
+	if err := h.texts.err(); err != nil {
+		return err
+	}
 	b := rec.body
 	i32 := func(at int) int32 { return int32(h.order.Uint32(b[at:])) }
 	switch {
@@ -211,9 +208,9 @@ func (h *machine) deliver(rec record, e *Event) error {
 	case rec.kind == recordLostSamples && len(b) >= 8:
 		h.rec.Lost += h.order.Uint64(b) & (1<<40 - 1)
 	case rec.kind == recordMmap && len(b) > 32:
-		return h.mapped(rec, &Mapping{Path: str(b[32:])})
+		return h.mapped(rec, &Mapping{Path: h.texts.of(b[32:])})
 	case rec.kind == recordMmap2 && len(b) > 64:
-		m := &Mapping{Path: str(b[64:])}
+		m := &Mapping{Path: h.texts.of(b[64:])}
 		if n := b[32]; rec.misc&miscBuildID != 0 && n <= 20 {
 			m.BuildID = hex.EncodeToString(b[36 : 36+int(n)])
 		}
@@ -223,9 +220,9 @@ func (h *machine) deliver(rec record, e *Event) error {
 		if err != nil {
 			return err
 		}
-		t.comm = str(b[8:])
+		t.comm = h.texts.of(b[8:])
 	case rec.kind == recordKsymbol && len(b) > 16:
-		return h.generated(h.order.Uint64(b), h.order.Uint32(b[8:]), h.order.Uint16(b[14:])&ksymbolGone != 0, str(b[16:]))
+		return h.generated(h.order.Uint64(b), h.order.Uint32(b[8:]), h.order.Uint16(b[14:])&ksymbolGone != 0, h.texts.of(b[16:]))
 	case rec.kind == recordFork && len(b) >= 16:
 		return h.fork(i32(0), i32(4), i32(8), i32(12), rec.misc&miscExec == 0)
 	}
@@ -245,8 +242,8 @@ func (h *machine) mapped(rec record, m *Mapping) error {
 	if size == 0 {
 		return nil
 	}
-	if h.mappings >= maxMappings {
-		return fmt.Errorf("more than %d mappings at a time, %w", maxMappings, profile.ErrLimit)
+	if err := h.room(1); err != nil {
+		return err
 	}
 	if mode := rec.misc & modeMask; mode == modeKernel {
 		m.Kernel = true
@@ -279,8 +276,8 @@ func (h *machine) generated(start uint64, size uint32, gone bool, name string) e
 	if size == 0 || name == "" || start+uint64(size) < start {
 		return nil
 	}
-	if h.mappings >= maxMappings {
-		return fmt.Errorf("more than %d mappings at a time, %w", maxMappings, profile.ErrLimit)
+	if err := h.room(1); err != nil {
+		return err
 	}
 	h.mappings += h.kernel.add(&Mapping{Start: start, End: start + uint64(size), Path: "[bpf]", Symbol: name, Kernel: true})
 	return nil
@@ -307,9 +304,10 @@ func (h *machine) fork(pid, parent, tid, from int32, withMaps bool) error {
 	}
 	t.comm = old.comm
 	if pid != parent && withMaps {
-		if h.mappings += len(old.maps.list); h.mappings > maxMappings {
-			return fmt.Errorf("more than %d mappings at a time, %w", maxMappings, profile.ErrLimit)
+		if err := h.room(len(old.maps.list)); err != nil {
+			return err
 		}
+		h.mappings += len(old.maps.list)
 		t.maps.list = slices.Clone(old.maps.list)
 	}
 	return nil
@@ -373,13 +371,15 @@ func (h *machine) deliverSample(rec record, e *Event) error {
 		f.skipRead(e.reads)
 	}
 	if f.bad {
-		return fmt.Errorf("a sample of %d bytes before byte %d has too few fields: the file is damaged", len(rec.body), h.in.at)
+		return fmt.Errorf("a sample of %d bytes before byte %d has too few fields: the file is damaged", len(rec.body), h.in.position())
 	}
 	t, err := h.threadOf(s.PID, s.TID)
 	if err != nil {
 		return err
 	}
-	s.Comm = cmp.Or(t.comm, ":"+strconv.Itoa(int(s.TID)))
+	if s.Comm = t.comm; s.Comm == "" {
+		s.Comm = ":" + strconv.Itoa(int(s.TID))
+	}
 	if has(sampleChain) {
 		h.chain(f, t, s)
 	}

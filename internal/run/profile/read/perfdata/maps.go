@@ -8,9 +8,16 @@ import (
 )
 
 // maps are mappings in the order of their addresses, none of which overlap.
-type maps struct{ list []*Mapping }
+type maps struct {
+	list []*Mapping
+	last *Mapping // that was found; nil if the list has changed
+}
 
+// find returns the mapping of an address, or nil. Most addresses of a stack are in the mapping of the one before.
 func (m *maps) find(address uint64) *Mapping {
+	if m.last != nil && address >= m.last.Start && address < m.last.End {
+		return m.last
+	}
 	at, found := slices.BinarySearchFunc(m.list, address, func(m *Mapping, a uint64) int { return cmp.Compare(m.Start, a) })
 	if !found {
 		at--
@@ -18,11 +25,13 @@ func (m *maps) find(address uint64) *Mapping {
 	if at < 0 || address >= m.list[at].End {
 		return nil
 	}
-	return m.list[at]
+	m.last = m.list[at]
+	return m.last
 }
 
 // add puts a mapping instead of what it covers. It returns how many more there are.
 func (m *maps) add(one *Mapping) int {
+	m.last = nil
 	before := len(m.list)
 	from, _ := slices.BinarySearchFunc(m.list, one.Start, func(m *Mapping, a uint64) int { return cmp.Compare(m.End, a+1) })
 	to := from
@@ -56,6 +65,6 @@ func (m *maps) remove(start uint64) int {
 	if !found || m.list[at].Symbol == "" {
 		return 0
 	}
-	m.list = slices.Delete(m.list, at, at+1)
+	m.list, m.last = slices.Delete(m.list, at, at+1), nil
 	return 1
 }

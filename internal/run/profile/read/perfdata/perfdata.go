@@ -10,6 +10,7 @@
 package perfdata
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,7 +24,6 @@ const (
 	maxEvents   = 4096
 	maxIDs      = 1 << 20
 	maxHead     = 64 << 20 // bytes before the data, and of the features behind it
-	maxQueue    = 256 << 20
 	maxThreads  = 1 << 20
 	maxMappings = 1 << 20
 	maxBuildIDs = 1 << 18
@@ -58,6 +58,7 @@ type Mapping struct {
 	BuildID            string // hexadecimal digits; empty if the record has none
 	Kernel             bool
 	Symbol             string // function, of code that the kernel has generated; otherwise empty
+	Tag                int    // for the caller of Read, 0 at first; parts of a mapping have that of the whole
 }
 
 // A Frame is an address on a stack.
@@ -92,14 +93,15 @@ type Recording struct {
 	Gramine      bool              // Gramine's profiler wrote it
 }
 
-// Read reads a recording and calls each for its samples, in the order of their time. Progress is called with the bytes that were
-// read; it may be nil.
-func Read(in io.Reader, progress func(int64), each func(*Sample) error) (*Recording, error) {
-	r := &reader{in: &counting{from: in, tell: progress}, ids: map[uint64]*Event{}, rec: Recording{BuildIDs: map[string]string{}}}
+// Read reads a recording and calls each for its samples, in the order of their time. Memory is the number of bytes that the state of the
+// recorded machine may take, half of them for records that wait for their order.
+func Read(in io.Reader, memory int, each func(*Sample) error) (*Recording, error) {
+	r := &reader{in: &counting{from: in}, ids: map[uint64]*Event{}, rec: Recording{BuildIDs: map[string]string{}}, memory: memory}
+	r.texts = &texts{known: map[string]string{}, most: memory / 8}
 	if err := r.header(); err != nil {
 		return nil, err
 	}
-	r.machine = machine{order: r.order, in: r.in, each: each, rec: &r.rec, threads: map[int32]*thread{}}
+	r.machine = machine{order: r.order, in: r.in, each: each, rec: &r.rec, texts: r.texts, memory: memory / 4, threads: map[int32]*thread{}}
 	err := r.all()
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		r.rec.Cut, err = true, nil
@@ -119,18 +121,22 @@ func Read(in io.Reader, progress func(int64), each func(*Sample) error) (*Record
 // counting counts bytes.
 type counting struct {
 	from     io.Reader
-	at, told int64
-	tell     func(int64)
+	at       int64
+	buffered *bufio.Reader // has what was read and not used yet; nil before the data
 }
 
 func (c *counting) Read(b []byte) (int, error) {
 	n, err := c.from.Read(b)
 	c.at += int64(n)
-	if c.tell != nil && c.at-c.told >= 16<<20 {
-		c.told = c.at
-		c.tell(c.at)
-	}
 	return n, err
+}
+
+// position is the number of bytes that were used.
+func (c *counting) position() int64 {
+	if c.buffered == nil {
+		return c.at
+	}
+	return c.at - int64(c.buffered.Buffered())
 }
 
 // reader is a recording that is read.
@@ -143,7 +149,8 @@ type reader struct {
 	set     []int  // numbers of the features behind it
 	ids     map[uint64]*Event
 	queue   queue
-	buffer  []byte
+	texts   *texts
+	memory  int // of all
 	machine machine
 }
 

@@ -18,6 +18,9 @@ import (
 	"testing"
 )
 
+// roomy has memory for each recording of the tests.
+const roomy = 512 << 20
+
 // noFile matches mappings that perf does not take for files.
 var noFile = regexp.MustCompile(`^(//.*|\[heap\]|\[stack\]|/memfd:.*)$`)
 
@@ -25,7 +28,7 @@ var noFile = regexp.MustCompile(`^(//.*|\[heap\]|\[stack\]|/memfd:.*)$`)
 // as perf does: within its file if it has a mapping of one.
 func shown(in io.Reader) (string, *Recording, error) {
 	var b strings.Builder
-	rec, err := Read(in, nil, func(s *Sample) error {
+	rec, err := Read(in, roomy, func(s *Sample) error {
 		micro := s.Time / 1000
 		fmt.Fprintf(&b, "%s %d %d.%06d: \x00%p\x00", s.Comm, s.TID, micro/1e6, micro%1e6, s.Event)
 		if s.Single {
@@ -181,15 +184,6 @@ func TestCutRecording(t *testing.T) {
 	}
 }
 
-// The bytes that were read are told.
-func TestProgress(t *testing.T) {
-	var told int64
-	c := &counting{from: bytes.NewReader(make([]byte, 40<<20)), tell: func(n int64) { told = n }}
-	if n, err := io.Copy(io.Discard, c); n != 40<<20 || err != nil || told < 32<<20 || told > 40<<20 {
-		t.Errorf("%d bytes, %v, told %d", n, err, told)
-	}
-}
-
 // Code that the kernel generates has the name that the recording gives it, from its beginning until it is removed.
 func TestGeneratedCodeOfTheKernel(t *testing.T) {
 	rec := func(start uint64, size uint32, flags uint16, name string) record {
@@ -200,7 +194,7 @@ func TestGeneratedCodeOfTheKernel(t *testing.T) {
 		b = le.AppendUint16(b, flags)
 		return record{kind: recordKsymbol, body: append(b, name+"\x00"...)}
 	}
-	h := &machine{order: binary.LittleEndian, rec: &Recording{}, threads: map[int32]*thread{}}
+	h := &machine{order: binary.LittleEndian, rec: &Recording{}, texts: &texts{known: map[string]string{}, most: 1 << 20}, memory: 1 << 20, threads: map[int32]*thread{}}
 	at := func(address uint64) string {
 		if m := h.kernel.find(address); m != nil {
 			return m.Symbol
@@ -231,7 +225,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(unzipped(f, name+".data"))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = Read(bytes.NewReader(data), nil, func(s *Sample) error {
+		_, _ = Read(bytes.NewReader(data), roomy, func(s *Sample) error {
 			if s.Event == nil || s.Comm == "" || len(s.Stack) > maxChain {
 				t.Errorf("%+v", s)
 			}

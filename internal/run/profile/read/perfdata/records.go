@@ -3,6 +3,7 @@
 package perfdata
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/hex"
 	"errors"
@@ -61,42 +62,46 @@ type record struct {
 	body []byte
 }
 
-// read reads a record. The body is valid until the next one.
-func (r *reader) read(in io.Reader) (record, error) {
-	var h [headerBytes]byte
-	if _, err := io.ReadFull(in, h[:]); err != nil {
+// bufferBytes is the size of a buffer of records, of which the largest has 64 KiB.
+const bufferBytes = 256 << 10
+
+// read reads a record. The body is in the buffer of in, so it is valid until the next one.
+func (r *reader) read(in *bufio.Reader) (record, error) {
+	h, err := in.Peek(headerBytes)
+	if err != nil {
+		if len(h) > 0 && errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		return record{}, err
 	}
-	rec := record{kind: r.order.Uint32(h[:]), misc: r.order.Uint16(h[4:])}
+	rec := record{kind: r.order.Uint32(h), misc: r.order.Uint16(h[4:])}
 	size := int(r.order.Uint16(h[6:]))
 	if size < headerBytes {
-		return rec, fmt.Errorf("a record of %d bytes before byte %d: the file is damaged", size, r.in.at)
+		return rec, fmt.Errorf("a record of %d bytes at byte %d: the file is damaged", size, r.in.position())
 	}
-	if r.buffer == nil {
-		r.buffer = make([]byte, 1<<16)
-	}
-	rec.body = r.buffer[:size-headerBytes]
-	if _, err := io.ReadFull(in, rec.body); err != nil {
+	whole, err := in.Peek(size)
+	if err != nil {
 		return rec, io.ErrUnexpectedEOF
 	}
-	return rec, nil
+	rec.body = whole[headerBytes:]
+	_, err = in.Discard(size) // it is in the buffer
+	return rec, err
 }
 
 // all reads the data.
 func (r *reader) all() error {
-	var in io.Reader = r.in
+	data := &io.LimitedReader{R: r.in, N: 1 << 62}
 	if !r.pipe && r.data > 0 {
-		in = &io.LimitedReader{R: r.in, N: int64(min(r.data, 1<<62))}
+		data.N = int64(min(r.data, 1<<62))
 	}
+	in := bufio.NewReaderSize(data, bufferBytes)
+	r.in.buffered = in
 	for {
 		packed, err := r.plain(in)
 		if err == nil && packed != nil {
 			err = r.unpack(in, packed)
 		}
-		if limited, ok := in.(*io.LimitedReader); ok && errors.Is(err, io.EOF) && limited.N == 0 {
-			return nil
-		}
-		if r.data == 0 && errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && (r.data == 0 || data.N == 0) {
 			return nil
 		}
 		if err != nil {
@@ -106,7 +111,7 @@ func (r *reader) all() error {
 }
 
 // plain handles records until one is compressed, and returns its content.
-func (r *reader) plain(in io.Reader) ([]byte, error) {
+func (r *reader) plain(in *bufio.Reader) ([]byte, error) {
 	for {
 		rec, err := r.read(in)
 		if err != nil {
@@ -134,7 +139,7 @@ func (r *reader) plain(in io.Reader) ([]byte, error) {
 // records.
 type unpacker struct {
 	r    *reader
-	in   io.Reader
+	in   *bufio.Reader
 	left []byte
 	err  error // of a record in between
 }
@@ -151,18 +156,19 @@ func (u *unpacker) Read(b []byte) (int, error) {
 }
 
 // unpack handles compressed records, and others between them, to the end.
-func (r *reader) unpack(in io.Reader, first []byte) error {
+func (r *reader) unpack(in *bufio.Reader, first []byte) error {
 	u := &unpacker{r: r, in: in, left: first}
 	d, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxUnpacked))
 	if err != nil {
 		return fmt.Errorf("decompressing: %w", err)
 	}
 	defer d.Close()
-	content := &io.LimitedReader{R: d, N: maxUnpacked}
+	limited := &io.LimitedReader{R: d, N: maxUnpacked}
+	content := bufio.NewReaderSize(limited, bufferBytes)
 	for {
 		rec, err := r.read(content)
 		switch {
-		case content.N == 0:
+		case limited.N == 0:
 			return fmt.Errorf("more than %d GiB of compressed records, %w", maxUnpacked>>30, profile.ErrLimit)
 		case u.err != nil && err != nil:
 			return u.err
@@ -200,7 +206,7 @@ func (r *reader) record(rec record, in io.Reader) error {
 	case recordUpdate:
 		if len(b) > 16 && r.order.Uint64(b) == 2 && r.ids[r.order.Uint64(b[8:])] != nil { // PERF_EVENT_UPDATE__NAME
 			e := r.ids[r.order.Uint64(b[8:])]
-			e.Name = text.Label(str(b[16:]))
+			e.Name = text.Label(r.texts.of(b[16:]))
 		}
 		return nil
 	case recordFeature:
@@ -261,8 +267,8 @@ func (r *reader) buildID(misc uint16, b []byte) error {
 	if len(r.rec.BuildIDs) >= maxBuildIDs {
 		return fmt.Errorf("more than %d build IDs, %w", maxBuildIDs, profile.ErrLimit)
 	}
-	r.rec.BuildIDs[str(b[path:])] = hex.EncodeToString(b[id : id+n])
-	return nil
+	r.rec.BuildIDs[r.texts.of(b[path:])] = hex.EncodeToString(b[id : id+n])
+	return r.texts.err()
 }
 
 // features reads what follows the data: a table of sections, and these.
