@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/advise/link"
@@ -52,6 +51,10 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not finished within %s (--timeout)", a.Timeout))
 	defer cancel()
 	fail := func(err error) (engine.Result, func(int) render.Report, error) { return engine.Result{}, nil, err }
+	profiles, err := readProfiles(a.Profiles) // before an analysis that takes long
+	if err != nil {
+		return fail(err)
+	}
 	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout, Limiter: rules.Limits()}
 	var source query.Source
 	var asked *remote.Server // nil for a file
@@ -110,12 +113,11 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	if asked != nil {
 		a.link(ctx, asked, result.Window, marked)
 	}
+	said := []string{warning}
 	if run != nil {
-		warning = strings.Join(slices.DeleteFunc([]string{warning, linkRecorded(run, marked)}, func(s string) bool { return s == "" }), "; ")
+		said = append(said, linkRecorded(run, marked))
 	}
-	if err := linkFiles(a.Profiles, marked); err != nil {
-		return fail(err)
-	}
+	said = append(said, linkNamed(profiles, marked)...)
 	var windows []window.Stat
 	if a.Windows {
 		var problems []query.Problem
@@ -129,11 +131,8 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		if shown.Findings = listed; a.Muted {
 			shown.Findings = marked
 		}
-		said := warnings()
-		if warning != "" {
-			said = append(slices.Clip(said), warning)
-		}
-		r := render.New(name, shown, most, said)
+		all := slices.DeleteFunc(slices.Concat(warnings(), said), func(s string) bool { return s == "" })
+		r := render.New(name, shown, most, all)
 		r.Muted = hidden
 		if a.Windows {
 			r = r.WithWindows(windows)

@@ -4,9 +4,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
 )
@@ -116,20 +119,92 @@ func linkRecorded(r *recorded, found []analysis.Finding) (warning string) {
 	return ""
 }
 
-// linkFiles adds to findings the functions in files that the user names.
-func linkFiles(files []string, found []analysis.Finding) error {
-	finder := finderOf(found)
+// named is a profile in a file that the user names.
+type named struct {
+	file string
+	*profile.Profile
+}
+
+// readProfiles reads the files that the user names.
+func readProfiles(files []string) (all []named, err error) {
 	for _, file := range files {
 		p, err := read.Open(file, read.Options{Offsets: true})
 		if err != nil {
-			return fmt.Errorf("--profile: %w", err)
+			return nil, fmt.Errorf("--profile: %w", err)
 		}
+		all = append(all, named{file, p})
+	}
+	return all, nil
+}
+
+// linkNamed adds to findings the functions in files that the user names. It returns a warning for each file that adds none.
+func linkNamed(files []named, found []analysis.Finding) (warnings []string) {
+	finder := finderOf(found)
+	of := make([][]codelink.Key, len(files))
+	for i, one := range files {
 		if finder != nil {
-			finder.Add(p)
+			of[i] = finder.Add(one.Profile)
 		}
 	}
-	nameAll(finder, found)
-	return nil
+	functions := nameAll(finder, found)
+	for i, one := range files {
+		why := ""
+		switch {
+		case finder == nil:
+			why = "no finding is about code"
+		case len(of[i]) == 0:
+			why = fmt.Sprintf("its samples are %s, and the findings are about %s", contents(one.Profile), subjects(found))
+		case !slices.ContainsFunc(of[i], func(k codelink.Key) bool { return functions[k] != nil }):
+			why = fmt.Sprintf("it has fewer than %d samples of what a finding is about: record for longer", codefind.Least)
+		}
+		if why != "" {
+			warnings = append(warnings, fmt.Sprintf("--profile %s adds no function: %s", text.Terminal(one.file), why))
+		}
+	}
+	return warnings
+}
+
+// subjects lists what code findings are about.
+func subjects(found []analysis.Finding) string {
+	const most = 3
+	var all []string
+	for i := range found {
+		if k, about := found[i].Key(); about {
+			one := render.Sampled(k.Event, k.Reason)
+			if k.Workload != "" {
+				one += " of " + text.Short(text.Terminal(k.Workload), 60)
+			}
+			if !slices.Contains(all, one) {
+				all = append(all, one)
+			}
+		}
+	}
+	s := strings.Join(all[:min(len(all), most)], ", ")
+	if len(all) > most {
+		s += fmt.Sprintf(" and %d others", len(all)-most)
+	}
+	return s
+}
+
+// contents describes the samples of a profile: their event and the workloads with the most of them.
+func contents(p *profile.Profile) string {
+	const most = 3
+	counts := make(map[string]int64)
+	for i := range p.Samples {
+		counts[p.Label(&p.Samples[i], profile.Workload)] += p.Samples[i].Values[p.Main]
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	shown := names[:min(len(names), most)]
+	for i, name := range shown {
+		if shown[i] = text.Short(text.Terminal(name), 60); name == "" {
+			shown[i] = "no named workload"
+		}
+	}
+	s := render.Sampled(codefind.EventOf(p), "") + " of " + strings.Join(shown, ", ")
+	if len(names) > most {
+		s += fmt.Sprintf(" and %d others", len(names)-most)
+	}
+	return s
 }
 
 // finderOf returns a finder of the functions that findings are about, or nil if they are about none.
@@ -146,10 +221,10 @@ func finderOf(found []analysis.Finding) *codefind.Finder {
 	return codefind.New(asked, profile.DefaultLimits())
 }
 
-// nameAll adds what a finder has found.
-func nameAll(finder *codefind.Finder, found []analysis.Finding) {
+// nameAll adds what a finder has found, and returns it.
+func nameAll(finder *codefind.Finder, found []analysis.Finding) map[codelink.Key]*codelink.Functions {
 	if finder == nil {
-		return
+		return nil
 	}
 	functions := finder.Functions()
 	for i := range found {
@@ -157,4 +232,5 @@ func nameAll(finder *codefind.Finder, found []analysis.Finding) {
 			name(found[i].Code, functions[k])
 		}
 	}
+	return functions
 }

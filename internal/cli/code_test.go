@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -108,8 +110,12 @@ func TestFunctionsInFiles(t *testing.T) {
 	const dir = "../analysis/codefind/testdata/"
 	found := []analysis.Finding{about(codelink.ECALLs, "codeapp"), about(codelink.Waits, "codelocks"), about(codelink.AEXs, "codeapp")}
 	found[1].Code.Reason = codelink.ForLock
-	if err := linkFiles([]string{dir + "ecalls.pb.gz", dir + "off-cpu.pb.gz"}, found); err != nil {
+	files, err := readProfiles([]string{dir + "ecalls.pb.gz", dir + "off-cpu.pb.gz"})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if warnings := linkNamed(files, found); len(warnings) > 0 {
+		t.Errorf("%q", warnings)
 	}
 	for i, want := range [][]string{
 		{"app_ecall_odd: 52 % of its ECALLs (", "n=248), 100 % from codeapp+0x1903"},
@@ -126,7 +132,38 @@ func TestFunctionsInFiles(t *testing.T) {
 			t.Errorf("%q", lines)
 		}
 	}
-	if err := linkFiles([]string{dir + "README.md"}, nil); err == nil || !strings.Contains(err.Error(), "--profile: ") {
+	if _, err := readProfiles([]string{dir + "ecalls.pb.gz", dir + "README.md"}); err == nil || !strings.Contains(err.Error(), "--profile: "+dir+"README.md: ") {
 		t.Errorf("no profile: %v", err)
 	}
+}
+
+// TestFilesWithoutFunctionsAreNamed: a file that adds nothing has a warning with the reason.
+func TestFilesWithoutFunctionsAreNamed(t *testing.T) {
+	const name = "few.pb.gz"
+	few := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(few, pprof(t, "web\x1b[31m", "f", 3), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := readProfiles([]string{"../analysis/codefind/testdata/ecalls.pb.gz", few})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, found := range map[string][]analysis.Finding{
+		"ecalls.pb.gz adds no function: its samples are ECALLs of codeapp, and the findings are about ECALLs of other, time waiting for locks of codeapp": {
+			about(codelink.ECALLs, "other"), locks(about(codelink.Waits, "codeapp")), about(codelink.ECALLs, "other"),
+		},
+		"ecalls.pb.gz adds no function: no finding is about code":                           {{}},
+		name + " adds no function: it has fewer than 20 samples of what a finding is about": {about(codelink.CPU, "web�[31m")},
+		name + " adds no function: its samples are CPU time of web�[31m, and":               {about(codelink.ECALLs, "codeapp")},
+	} {
+		warnings := strings.Join(linkNamed(files, found), "\n")
+		if !strings.Contains(warnings, want) || strings.Contains(warnings, "\x1b") {
+			t.Errorf("%q, want %q", warnings, want)
+		}
+	}
+}
+
+func locks(f analysis.Finding) analysis.Finding {
+	f.Code.Reason = codelink.ForLock
+	return f
 }

@@ -19,8 +19,8 @@ import (
 const (
 	// maxFunctions is the number of functions in an answer.
 	maxFunctions = 5
-	// leastSamples is the number of samples that an answer needs. Fewer samples have no useful interval.
-	leastSamples = 20
+	// Least is the number of samples that an answer needs. Fewer samples have no useful interval.
+	Least = 20
 	// maxName bounds the name of a function in bytes. Names of C++ and Rust are long.
 	maxName = 160
 )
@@ -59,8 +59,8 @@ func New(asked []codelink.Key, limits profile.Limits) *Finder {
 	return &Finder{asked, limits, make(map[part]*builder), make(map[part]bool)}
 }
 
-// eventOf returns the event that the samples of a profile were taken of. What is not known is CPU time.
-func eventOf(p *profile.Profile) codelink.Event {
+// EventOf returns the event that the samples of a profile were taken of. What is not known is CPU time.
+func EventOf(p *profile.Profile) codelink.Event {
 	for _, v := range p.Values {
 		switch v.Type {
 		case "calls":
@@ -72,9 +72,9 @@ func eventOf(p *profile.Profile) codelink.Event {
 	return codelink.CPU
 }
 
-// Add adds the samples of a profile.
-func (f *Finder) Add(p *profile.Profile) {
-	event := eventOf(p)
+// Add adds the samples of a profile. It returns the keys that it has samples of.
+func (f *Finder) Add(p *profile.Profile) (of []codelink.Key) {
+	event := EventOf(p)
 	for _, k := range f.asked {
 		to := part{k, event}
 		if event != k.Event && (k.Event != codelink.Calls || event != codelink.CPU) || f.large[to] {
@@ -88,15 +88,20 @@ func (f *Finder) Add(p *profile.Profile) {
 		if !slices.Equal(b.values, p.Values) {
 			continue // the samples are of another counter
 		}
-		if err := b.add(p, to); errors.Is(err, profile.ErrLimit) { // the rest would not have the shares of all
+		added, err := b.add(p, to)
+		if errors.Is(err, profile.ErrLimit) { // the rest would not have the shares of all
 			f.large[to] = true
 			delete(f.builders, to)
 		}
+		if added {
+			of = append(of, k)
+		}
 	}
+	return of
 }
 
-// add adds the samples of a key.
-func (b *builder) add(p *profile.Profile, of part) error {
+// add adds the samples of a key, and reports whether there is one.
+func (b *builder) add(p *profile.Profile, of part) (added bool, err error) {
 	for i := range p.Samples {
 		s := &p.Samples[i]
 		if of.Workload != "" && p.Label(s, profile.Workload) != of.Workload || !waits(of.Reason, p.Label(s, profile.Reason)) {
@@ -111,15 +116,16 @@ func (b *builder) add(p *profile.Profile, of part) error {
 		for _, frame := range []profile.Frame{function, from} {
 			at, err := b.Frame(frame)
 			if err != nil {
-				return err
+				return added, err
 			}
 			stack = append(stack, at)
 		}
 		if err := b.Add(stack, nil, s.Values...); err != nil {
-			return err
+			return added, err
 		}
+		added = true
 	}
-	return nil
+	return added, nil
 }
 
 // waits reports whether a wait has the reason that is asked for.
@@ -173,7 +179,7 @@ func keyed(p *profile.Profile) *profile.Profile {
 
 // top returns the functions of a table of keys, and the key of each. It returns nil if the table has too few samples.
 func top(t *profile.Table) (f *codelink.Functions, keys []string) {
-	if t.Taken < leastSamples {
+	if t.Taken < Least {
 		return nil, nil
 	}
 	f = &codelink.Functions{Samples: int(t.Taken)}

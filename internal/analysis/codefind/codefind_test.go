@@ -71,7 +71,7 @@ func TestFunctionsOfRecordedCalls(t *testing.T) {
 				t.Errorf("%v: %s is from %+v, want one of %v", tt.key, f.Name, *f.From, tt.sites)
 			}
 		}
-		if slices.Sort(names); !slices.Equal(names, tt.names) || got.Event != tt.key.Event || got.Samples < leastSamples || got.Unnamed > 0 {
+		if slices.Sort(names); !slices.Equal(names, tt.names) || got.Event != tt.key.Event || got.Samples < Least || got.Unnamed > 0 {
 			t.Errorf("%v: %v of %+v, want %v", tt.key, names, got, tt.names)
 		}
 	}

@@ -37,7 +37,7 @@ const (
 type Code struct {
 	Event  Event  `json:"event"`
 	Reason Reason `json:"reason,omitempty"` // of off-cpu
-	// Command records the stacks of the event, on the workload's machine, and draws them.
+	// Command records the stacks of the event in code.pb.gz, on the workload's machine, and draws them as code.html.
 	Command string `json:"command"`
 	// Profile is the flame graph of the workload's CPU time in the window: a path of the server, or its address. It is absent
 	// if the server keeps no profile with a sample of the workload.
@@ -90,8 +90,12 @@ type Place struct {
 	Share    float64 `json:"share"`              // of the samples of the function
 }
 
-// recordFor is how long the command takes samples.
-const recordFor = "30s"
+const (
+	// recordFor is how long the command takes samples.
+	recordFor = "30s"
+	// recorded is the file of the command. Its format is one that "teescope analyze --profile" reads.
+	recorded = "code.pb.gz"
+)
 
 // plain matches a word that a shell does not change.
 var plain = regexp.MustCompile(`^[\w.:@/+-]+$`)
@@ -113,5 +117,6 @@ func New(event Event, workload string) *Code {
 		}
 		parts = append(parts, "--watch "+rule)
 	}
-	return &Code{Event: event, Command: strings.Join(append(parts, "-o code.html"), " ")}
+	parts = append(parts, "-o "+recorded, "&& sudo teescope profile convert", recorded, "code.html")
+	return &Code{Event: event, Command: strings.Join(parts, " ")}
 }

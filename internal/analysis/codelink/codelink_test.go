@@ -19,8 +19,8 @@ func TestCommandsRecordTheWorkload(t *testing.T) {
 		if plain := strings.HasPrefix(want, "--"); plain && !strings.Contains(code.Command, "--event ocalls "+want) {
 			t.Errorf("%q: %s", workload, code.Command)
 		}
-		out, err := exec.Command("sh", "-c", strings.Replace(code.Command, "sudo teescope", `printf '%s\n'`, 1)).Output()
-		if err != nil || workload != "" && !strings.Contains("\n"+string(out), "\nworkload="+workload+"\n") {
+		out, err := exec.Command("sh", "-c", strings.ReplaceAll(code.Command, "sudo teescope", `printf '%s\n'`)).Output()
+		if err != nil || workload != "" && !strings.Contains("\n"+string(out), "\nworkload="+workload+"\n-o\ncode.pb.gz\nprofile\nconvert\ncode.pb.gz\ncode.html\n") {
 			t.Errorf("%q: the shell makes %q of %s: %v", workload, out, code.Command, err)
 		}
 	}

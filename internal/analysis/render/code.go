@@ -30,7 +30,7 @@ func codeLines(c *codelink.Code) (lines []codeLine) {
 	if c.Change != "" {
 		lines = append(lines, codeLine{say("code_change") + ":", c.Change})
 	}
-	return append(lines, codeLine{"Record it on its machine:", c.Command})
+	return append(lines, codeLine{"Record and draw it on its machine. \"teescope analyze --profile code.pb.gz\" then names its functions:", c.Command})
 }
 
 // sampledOf names what the samples are taken of.
@@ -38,6 +38,9 @@ var sampledOf = map[codelink.Event]string{
 	codelink.CPU: "CPU time", codelink.Calls: "system calls", codelink.OCALLs: "OCALLs", codelink.ECALLs: "ECALLs",
 	codelink.AEXs: "asynchronous exits", codelink.Waits: "waiting time",
 }
+
+// Sampled names what the samples of an event, and of waits for a reason, are taken of.
+func Sampled(e codelink.Event, r codelink.Reason) string { return cmp.Or(waitsFor[r], sampledOf[e]) }
 
 // waitsFor names the waiting time of a reason.
 var waitsFor = map[codelink.Reason]string{

@@ -72,7 +72,7 @@ func found() engine.Result {
 				NotWhen: []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
 				Sources: []string{"TEEMon, Middleware 2020, section 6.4"}, Explains: []string{"ocall-bound", "context-switch-storm"},
 				Code: &codelink.Code{
-					Event: codelink.Calls, Command: "sudo teescope profile record --event syscalls --for 30s --watch workload=redis-server -o code.html",
+					Event: codelink.Calls, Command: "sudo teescope profile record --event syscalls --for 30s --watch workload=redis-server -o code.pb.gz && sudo teescope profile convert code.pb.gz code.html",
 					Profile: "/api/profiles/merged?format=html&workload=redis-server&start=1&end=2", Change: "/api/profiles/merged?format=html&base.start=0&base.end=1",
 					Functions: &codelink.Functions{Samples: 812, Unnamed: 0.04, Top: []codelink.Function{
 						{Name: "getMonotonicUs", Share: 0.41, Low: 0.36, High: 0.46}, {Name: "writeToClient", Share: 0.002, Low: 0.0001, High: 0.01}}},

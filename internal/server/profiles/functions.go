@@ -27,7 +27,7 @@ func (a *answered) has(asked []codelink.Key, entries []entry) bool {
 }
 
 // Functions returns, for each key, the functions with the most samples in an interval. A key is absent if its workload
-// has fewer than leastSamples samples or too many different functions. The result is nil while another query runs. Only
+// has fewer than codefind.Least samples or too many different functions. The result is nil while another query runs. Only
 // the last hour of the interval is read. The answer is cached until a new profile arrives.
 func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
 	if asked = findable(asked); len(asked) == 0 {
