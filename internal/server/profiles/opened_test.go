@@ -147,6 +147,9 @@ func TestSlowUploadsEnd(t *testing.T) {
 		if c.Code != tt.status || len(s.uploads) != 0 {
 			t.Errorf("%d %s, %d places are held", c.Code, c.Body, len(s.uploads))
 		}
+		if closes := c.Header().Get("Connection") == "close"; closes != (tt.status == 408) {
+			t.Errorf("%d: the header is %v", c.Code, c.Header())
+		}
 		if tt.status == 400 { // the answer has no deadline
 			if last := c.until[len(c.until)-1]; !last.IsZero() {
 				t.Errorf("the deadline of the answer is %v", last)

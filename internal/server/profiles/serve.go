@@ -366,7 +366,8 @@ func refuse(w http.ResponseWriter, err error) {
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
 	case errors.Is(err, profile.ErrLimit):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
-	case errors.Is(err, errSlow):
+	case errors.Is(err, errSlow): // the rest of the body is not read, so the connection cannot be used again (RFC 9110, 15.5.9)
+		w.Header().Set("Connection", "close")
 		jsonapi.Refuse(w, http.StatusRequestTimeout, jsonapi.Timeout, err)
 	case errors.Is(err, errBusy):
 		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, err)
