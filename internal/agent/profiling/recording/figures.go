@@ -36,6 +36,7 @@ func (r *Recording) figures(names []symbol.Name, about About) Figures {
 		s := &r.samples[i]
 		f.Samples += s.samples
 		switch {
+		case s.samples == 0: // it is free
 		case len(s.standIns()) > 0:
 		case len(s.stack) == 0:
 			f.Unresolved += s.samples

@@ -42,6 +42,7 @@ type mappingKey struct {
 // builder makes a profile.
 type builder struct {
 	out       *pprof.Profile
+	locations []*pprof.Location // those of the recording; nil for a free one
 	event     profiling.Event
 	weight    int64
 	mappings  map[mappingKey]*pprof.Mapping
@@ -68,11 +69,16 @@ func (r *Recording) Profile(about About) (*pprof.Profile, Figures) {
 		b.out.Period = int64(time.Second) / int64(about.Frequency)
 	}
 	for i, l := range r.locations {
-		b.location(l, &names[i])
+		if b.locations = append(b.locations, nil); r.holds[i].times > 0 {
+			b.locations[i] = b.location(l, &names[i])
+		}
 	}
 	times := map[uint32]map[string][]int64{} // labels by bucket
 	for i := range r.samples {
 		s := &r.samples[i]
+		if s.samples == 0 {
+			continue // it is free
+		}
 		out := b.sample(s, names)
 		if len(s.moments) == 0 {
 			b.out.Sample = append(b.out.Sample, out)
@@ -97,7 +103,7 @@ func (r *Recording) Profile(about About) (*pprof.Profile, Figures) {
 func name(s string) string { return text.Short(text.Label(s), maxName) }
 
 // location adds a location. It has no line if its function is not known, so that other programs may look for it.
-func (b *builder) location(l symbol.Location, n *symbol.Name) {
+func (b *builder) location(l symbol.Location, n *symbol.Name) *pprof.Location {
 	out := &pprof.Location{ID: uint64(len(b.out.Location) + 1), Address: l.Address, Mapping: b.mapping(l, n)}
 	if n.Function != "" {
 		out.Line = []pprof.Line{{Function: b.function(n)}}
@@ -105,6 +111,7 @@ func (b *builder) location(l symbol.Location, n *symbol.Name) {
 		out.Mapping.HasFunctions = false
 	}
 	b.out.Location = append(b.out.Location, out)
+	return out
 }
 
 func (b *builder) function(n *symbol.Name) *pprof.Function {
@@ -155,7 +162,7 @@ func (b *builder) sample(s *sample, names []symbol.Name) *pprof.Sample {
 		stack = s.waiting(names)
 	}
 	for _, at := range stack {
-		out.Location = append(out.Location, b.out.Location[at])
+		out.Location = append(out.Location, b.locations[at])
 	}
 	if len(out.Location) == 0 {
 		out.Location = []*pprof.Location{b.unknown()}

@@ -14,12 +14,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
 )
 
-// Limits of a recording. What exceeds them is counted as dropped.
+// Limits of a recording. Workloads share them: see room.go.
 const (
-	// parts is the number of workloads that can use up their part of the memory of a recording of all workloads. The samples of a
-	// workload that needs more lose their stacks, and those of further threads their threads, so that it cannot take the room of the
-	// others.
-	parts        = 4
 	maxStacks    = 1 << 18 // different stacks of different threads
 	maxLocations = 1 << 20 // different addresses
 	maxBytes     = 256 << 20
@@ -58,13 +54,8 @@ type sample struct {
 	shared          bool // it has the samples of several threads of a workload
 	samples, events uint64
 	moments         []moment // when they were taken, in ascending order
+	key             string   // in the index
 	kind
-}
-
-// use is what a workload needs.
-type use struct {
-	bytes, locations, stacks int
-	shared                   int // index of the sample that its further threads share, plus 1
 }
 
 // kind has the properties of a sample besides its stacks.
@@ -82,10 +73,12 @@ type Recording struct {
 	Options
 	locationIDs map[locationKey]uint32
 	locations   []symbol.Location
+	holds       []hold         // of locations
 	index       map[string]int // of samples
-	samples     []sample
+	samples     []sample       // those without samples are free
 	key         []byte
-	used        int
+	used        [resources]int
+	free        struct{ locations, samples []int }
 	workloads   map[string]*use
 
 	clock         clock
@@ -114,10 +107,15 @@ func (r *Recording) Add(s *profiling.Sample) {
 	if r.Wanted != nil {
 		r.Wanted(p)
 	}
+	r.keep(s, p)
+}
+
+// keep adds a sample of a process.
+func (r *Recording) keep(s *profiling.Sample, p *symbol.Process) {
 	r.kept += s.Samples
 	of := r.workloads[p.Workload]
 	if of == nil {
-		of = &use{}
+		of = &use{name: p.Workload}
 		r.workloads[p.Workload] = of
 	}
 	stack, left, ok := r.stack(s, p, of)
@@ -130,8 +128,8 @@ func (r *Recording) Add(s *profiling.Sample) {
 	}
 }
 
-// stack returns the locations of a stack, and whether it was cut where it leaves the code. It returns false if there is no room
-// for them.
+// stack returns the locations of a stack, which it holds, and whether it was cut where it leaves the code. It returns false if there is
+// no room for them.
 func (r *Recording) stack(s *profiling.Sample, p *symbol.Process, of *use) (stack []uint32, left, ok bool) {
 	stack = make([]uint32, 0, len(s.Kernel)+len(s.User))
 	for _, part := range [][]uint64{s.Kernel, s.User} {
@@ -148,6 +146,7 @@ func (r *Recording) stack(s *profiling.Sample, p *symbol.Process, of *use) (stac
 			}
 			at, ok := r.location(l, of)
 			if !ok {
+				r.release(stack)
 				return nil, false, false
 			}
 			stack = append(stack, at)
@@ -156,44 +155,43 @@ func (r *Recording) stack(s *profiling.Sample, p *symbol.Process, of *use) (stac
 	return stack, false, true
 }
 
-// part is what of a limit one workload may use.
-func (r *Recording) part(limit int) int {
-	if r.All {
-		return limit / parts
-	}
-	return limit
-}
-
-// location returns the index of a location.
+// location returns the index of a location, and holds it once more.
 func (r *Recording) location(l symbol.Location, of *use) (uint32, bool) {
-	key := locationKey{l.Process, l.Mapping, l.Address}
-	if l.Mapping != nil && !l.Mapping.Generated() {
-		key.process = nil
-	}
-	at, known := r.locationIDs[key]
-	if known {
+	key := keyOf(l)
+	if at, known := r.locationIDs[key]; known {
+		r.holds[at].times++
 		return at, true
 	}
-	if len(r.locations) >= r.Locations || of.locations >= r.part(r.Locations) {
+	if !r.makeRoom(of, amounts{ofLocations: 1}) {
 		return 0, false
 	}
-	of.locations++
-	at = uint32(len(r.locations))
-	r.locationIDs[key] = at
-	r.locations = append(r.locations, l)
-	return at, true
+	at := len(r.locations)
+	if n := len(r.free.locations); n > 0 {
+		at, r.free.locations = r.free.locations[n-1], r.free.locations[:n-1]
+		r.locations[at], r.holds[at] = l, hold{of, 1}
+	} else {
+		r.locations, r.holds = append(r.locations, l), append(r.holds, hold{of, 1})
+	}
+	r.take(of, amounts{ofLocations: 1})
+	r.locationIDs[key] = uint32(at)
+	return uint32(at), true
 }
 
-// sampleSize is about the memory of a sample without its stack.
-const sampleSize = 256
-
-// room reports whether a sample of a number of bytes has a place.
-func (r *Recording) room(bytes int) bool {
-	return len(r.samples) < r.Stacks && r.used+bytes <= r.Bytes
+func keyOf(l symbol.Location) locationKey {
+	if l.Mapping != nil && !l.Mapping.Generated() {
+		l.Process = nil
+	}
+	return locationKey{l.Process, l.Mapping, l.Address}
 }
 
-// add adds a sample with its stack. It returns false if there is no room. A workload that has used up its part may still add samples
-// without a stack: those of new threads share a sample.
+// sampleSize is about the memory of a sample without its stack, and addressSize that of an address of the stack.
+const sampleSize, addressSize = 256, 8
+
+// Positions in the key of a sample of what depends on the stack.
+const keyKernel, keyLost, keyLeft = 24, 26, 27
+
+// add adds a sample with its stack, which it holds. It returns false if there is no room. Samples without a stack of threads for which
+// there is no room share one of their workload.
 func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, left bool, by *use) bool {
 	r.key = r.key[:0]
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.PID)<<32|uint64(s.TID))
@@ -216,45 +214,28 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	for _, at := range stack {
 		r.key = binary.LittleEndian.AppendUint32(r.key, at)
 	}
-	at, known := r.index[string(r.key)]
-	if !known {
-		needs := 8*len(stack) + sampleSize
-		if by.stacks >= r.part(r.Stacks) || by.bytes+needs > r.part(r.Bytes) {
-			return len(stack) == 0 && r.share(s, p, by)
-		}
-		if !r.room(needs) {
-			return false
-		}
-		by.bytes, by.stacks = by.bytes+needs, by.stacks+1
-		at = r.append(needs, sample{
-			process: p, tid: s.TID, thread: s.Thread, name: s.Name, stack: stack, kernel: len(s.Kernel), stackLost: s.StackLost, left: left,
-			kind: of,
-		})
-		r.index[string(r.key)] = at
+	if at, known := r.index[string(r.key)]; known {
+		r.release(stack)
+		r.count(at, s)
+		return true
 	}
+	needs := amounts{ofSamples: 1, ofBytes: sampleSize + addressSize*len(stack)}
+	if !r.makeRoom(by, needs) {
+		r.release(stack)
+		return len(stack) == 0 && r.share(s, by)
+	}
+	at := r.append(by, needs, sample{
+		process: p, tid: s.TID, thread: s.Thread, name: s.Name, stack: stack, kernel: min(len(s.Kernel), len(stack)), stackLost: s.StackLost, left: left,
+		key: string(r.key), kind: of,
+	})
+	r.index[r.samples[at].key] = at
+	list := withStack
+	if len(stack) == 0 {
+		list = stackless
+	}
+	by.newest[list] = append(by.newest[list], at)
 	r.count(at, s)
 	return true
-}
-
-// share adds a sample to the one that threads of its workload share. It returns false if there is no room for that one.
-func (r *Recording) share(s *profiling.Sample, p *symbol.Process, by *use) bool {
-	if by.shared == 0 {
-		if !r.room(sampleSize) {
-			return false
-		}
-		by.shared = 1 + r.append(sampleSize, sample{
-			process: &symbol.Process{Workload: p.Workload}, stackLost: true, shared: true, kind: kind{call: -1, cause: -1},
-		})
-	}
-	r.count(by.shared-1, s)
-	return true
-}
-
-// append returns the index of a new sample.
-func (r *Recording) append(bytes int, s sample) int {
-	r.used += bytes
-	r.samples = append(r.samples, s)
-	return len(r.samples) - 1
 }
 
 func (r *Recording) count(at int, s *profiling.Sample) {

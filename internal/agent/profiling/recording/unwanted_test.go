@@ -58,17 +58,17 @@ func TestARecordingIsBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// A workload among all has a part of the room, and one that is recorded alone has all of it. Further samples lose their stacks, which
-	// need one more place. They are dropped if there is none.
+	// Further samples lose their stacks. They share a sample, for which the newest one with a stack makes room. None is dropped.
 	for _, tt := range []struct {
 		Options
 		samples int
 		dropped uint64
 	}{
-		{Options{Locations: 100, All: true}, 100/parts + 1, 0},
-		{Options{Bytes: 100 * (8 + 256), All: true}, 100/parts + 1, 0},
+		{Options{Locations: 100, All: true}, 101, 0},
+		{Options{Bytes: 100 * (8 + 256), All: true}, 100, 0},
 		{Options{Locations: 100}, 101, 0},
-		{Options{Bytes: 100 * (8 + 256)}, 100, 900},
+		{Options{Bytes: 100 * (8 + 256)}, 100, 0},
+		{Options{Stacks: 100}, 100, 0},
 	} {
 		tt.Table = table
 		r := New(tt.Options)
