@@ -5,11 +5,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/cli"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
@@ -27,10 +30,7 @@ func controlCommand() *cobra.Command {
 			"Measures the time that is spent in each system call until the end, as the key syscalls.time does."),
 		controlOnCommand("exact", "Count every event at any cost, as overhead.budget 100% does",
 			"Counts every event until the end, as overhead.budget 100% does. Without it, frequent events are sampled above the budget."),
-		controlOnCommand("profile", "Sample stacks 99 times a second and CPU, for profiles",
-			"Takes samples of the stacks of all processes 99 times a second and CPU until the end, and keeps profiles of them beside the\n"+
-				"database of \"up\". Without it the frequency is 19 if profiles.enabled is set, and otherwise no samples are taken."),
-		controlEndCommand())
+		controlProfileCommand(), controlEndCommand())
 	return cmd
 }
 
@@ -70,7 +70,30 @@ func controlOnCommand(kind, short, long string) *cobra.Command {
 		Use: kind, Short: short, Long: long + " It prints the ID and the end of the change.",
 		Example: "  teescope control " + kind + " --for 5m", Args: cobra.NoArgs,
 	}
-	return switchOn(cmd, func([]string) (string, string, error) { return kind, "", nil })
+	return switchOn(cmd, func([]string) (cli.Change, error) { return cli.Change{Kind: kind}, nil })
+}
+
+func controlProfileCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "profile", Short: "Sample stacks 99 times a second and CPU, or those of events, for profiles",
+		Long: "Takes samples of the stacks of all processes 99 times a second and CPU until the end, and keeps profiles of them beside the\n" +
+			"database of \"up\". Without it the frequency is 19 if profiles.enabled is set, and otherwise no samples are taken.\n\n" +
+			"With --event it samples the stacks of one of 64 events instead: system calls, waits, calls out of or into enclaves, or\n" +
+			"asynchronous exits. Findings about them then name functions. It prints the ID and the end of the change.",
+		Example: "  teescope control profile --for 5m\n  teescope control profile --event ocalls --for 1m", Args: cobra.NoArgs,
+	}
+	var events []string
+	for _, e := range codelink.Events() {
+		events = append(events, string(e))
+	}
+	event := cmd.Flags().String("event", events[0], "sample the stacks of this `event`: "+strings.Join(events, ", "))
+	complete(cmd, "event", cobra.FixedCompletions(events, cobra.ShellCompDirectiveNoFileComp))
+	return switchOn(cmd, func([]string) (cli.Change, error) {
+		if !slices.Contains(events, *event) {
+			return cli.Change{}, fmt.Errorf("--event %q: use one of %s", *event, strings.Join(events, ", "))
+		}
+		return cli.Change{Kind: "profile", Event: *event}, nil
+	})
 }
 
 func controlWatchCommand() *cobra.Command {
@@ -89,14 +112,14 @@ func controlWatchCommand() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.FixedCompletions([]string{"comm=", "exe=", "cgroup=", "workload=", "pid="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
 	}
-	return switchOn(cmd, func(args []string) (kind, rule string, err error) {
-		_, err = watch.Parse(args[0])
-		return "watch", args[0], err
+	return switchOn(cmd, func(args []string) (cli.Change, error) {
+		_, err := watch.Parse(args[0])
+		return cli.Change{Kind: "watch", Rule: args[0]}, err
 	})
 }
 
 // switchOn completes a command that switches a measurement on. what parses its arguments.
-func switchOn(cmd *cobra.Command, what func(args []string) (kind, rule string, err error)) *cobra.Command {
+func switchOn(cmd *cobra.Command, what func(args []string) (cli.Change, error)) *cobra.Command {
 	var o cli.Control
 	cmd.Flags().SortFlags = false
 	length := lengthFlag(cmd)
@@ -108,7 +131,7 @@ func switchOn(cmd *cobra.Command, what func(args []string) (kind, rule string, e
 	asJSON := cmd.Flags().Bool("json", false, "write JSON")
 	serverFlags(cmd, &o.Server, &o.Access)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		kind, rule, err := what(args)
+		change, err := what(args)
 		if err != nil {
 			return err
 		}
@@ -116,7 +139,8 @@ func switchOn(cmd *cobra.Command, what func(args []string) (kind, rule string, e
 		if err != nil {
 			return err
 		}
-		return findServer(o.On(cmd.Context(), cmd.OutOrStdout(), kind, rule, span, *asJSON))
+		change.Seconds = span.Seconds()
+		return findServer(o.On(cmd.Context(), cmd.OutOrStdout(), change, *asJSON))
 	}
 	return cmd
 }

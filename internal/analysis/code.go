@@ -21,11 +21,14 @@ func (f *Finding) Key() (codelink.Key, bool) {
 // Linked returns the code with the functions that were found, and with links to the profiles that a server keeps. held reports
 // whether it has a sample of the finding's workload in a time.
 func (f *Finding) Linked(window time.Duration, found *codelink.Functions, held func(workload string, start, end time.Time) bool) *codelink.Code {
-	if f.Code == nil || !held(f.Workload, f.LastSeen.Add(-window), f.LastSeen) {
-		return f.Code
+	if f.Code == nil {
+		return nil
 	}
 	code := *f.Code
 	code.Functions = found
+	if !held(f.Workload, f.LastSeen.Add(-window), f.LastSeen) {
+		return &code
+	}
 	q := url.Values{"format": {"html"}}
 	if f.Workload != "" {
 		q.Set("workload", f.Workload)

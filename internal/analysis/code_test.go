@@ -29,8 +29,10 @@ func TestFindingsLinkToProfiles(t *testing.T) {
 	if code := f.Linked(5*time.Minute, nil, held); code.Profile == "" || code.Change != "" {
 		t.Errorf("without a profile from before: %+v", code)
 	}
-	if from = now; f.Linked(5*time.Minute, nil, held) != f.Code {
-		t.Error("there is a link without a profile")
+	from = now
+	found := &codelink.Functions{Samples: 30}
+	if code := f.Linked(5*time.Minute, found, held); code.Profile != "" || code.Change != "" || code.Functions != found {
+		t.Errorf("without a profile of CPU time: %+v", code)
 	}
 	if f.Code = nil; f.Linked(5*time.Minute, nil, func(string, time.Time, time.Time) bool { return true }) != nil {
 		t.Error("a finding about no code has a link")

@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/teehost"
 	"github.com/teescope/teescope/internal/agent/live"
 	"github.com/teescope/teescope/internal/agent/ondemand"
+	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/profiling/continuous"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
@@ -178,19 +179,28 @@ func onDemand(c *config.Config, machine string, log *slog.Logger, with watching)
 		Allowed: c.Control.Enabled, Longest: c.Control.MaxDuration, Machine: machine, Log: log.With("part", "control"),
 		Apply: func(s ondemand.State) {
 			with.boundary.Demands.Set(s.Watch)
-			with.profiles.Demand(s.Profile)
+			with.profiles.Demand(continuous.Demand{More: s.Profile, Event: profiling.Event(s.Event)})
 			with.system.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact})
 		},
-		Lacks: func(k ondemand.Kind) error {
+		Events: sampledEvents(),
+		Lacks: func(k ondemand.Kind, event string) error {
 			switch k {
 			case ondemand.Timing:
 				return with.system.Demands().TimesCalls()
 			case ondemand.Profile:
-				return with.profiles.Lacks()
+				return with.profiles.Lacks(profiling.Event(event))
 			}
 			return nil
 		},
 	})
+}
+
+// sampledEvents names the events whose stacks can be sampled on demand.
+func sampledEvents() (names []string) {
+	for _, e := range continuous.Events() {
+		names = append(names, string(e))
+	}
+	return names
 }
 
 // teeBackends lists the TEE backends. To add a backend, add its line here.

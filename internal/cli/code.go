@@ -37,23 +37,23 @@ func (a Analysis) link(ctx context.Context, server *remote.Server, window time.D
 	for i := range found[:min(len(found), maxLinked)] {
 		f := &found[i]
 		key, _ := f.Key()
+		ours := false
 		f.Code = f.Linked(window, nil, func(workload string, start, end time.Time) bool {
 			if !answers {
 				return false
 			}
-			event := codelink.Event("")
+			asked := codelink.Key{Workload: workload}
 			if _, known := functions[key]; !known && end.Equal(f.LastSeen) {
-				event = key.Event
+				asked = key
 			}
-			kept, err := a.profiles(ctx, event, workload, start, end)
+			kept, err := a.profiles(ctx, asked, start, end)
 			answers = err == nil
-			ours := answers && kept.Profiles > 0 && (f.Instance == "" || f.Instance == kept.Instance)
-			if ours && event != "" {
+			if ours = answers && (f.Instance == "" || f.Instance == kept.Instance); ours && asked.Event != "" {
 				functions[key] = kept.Functions
 			}
-			return ours
+			return ours && kept.Profiles > 0
 		})
-		if f.Code != nil && f.Code.Profile != "" {
+		if f.Code != nil && ours {
 			name(f.Code, functions[key])
 		}
 		if f.Code != nil && !strings.HasPrefix(server.Target(), "unix:") { // nobody can open a link to a socket
@@ -75,13 +75,12 @@ type kept struct {
 }
 
 // profiles asks what the server keeps of a workload, and with an event which functions have the most samples of it.
-func (a Analysis) profiles(ctx context.Context, event codelink.Event, workload string, start, end time.Time) (k kept, err error) {
+func (a Analysis) profiles(ctx context.Context, of codelink.Key, start, end time.Time) (k kept, err error) {
 	q := url.Values{"start": {strconv.FormatInt(start.Unix(), 10)}, "end": {strconv.FormatInt(end.Unix()+1, 10)}}
-	if workload != "" {
-		q.Set("workload", workload)
-	}
-	if event != "" {
-		q.Set("event", string(event))
+	for name, value := range map[string]string{"workload": of.Workload, "event": string(of.Event), "reason": string(of.Reason)} {
+		if value != "" {
+			q.Set(name, value)
+		}
 	}
 	data, _, err := askAPI(ctx, a.Server, a.Access, http.MethodGet, "/api/profiles", q, nil, maxControl)
 	if err != nil {

@@ -36,6 +36,7 @@ type controlled struct {
 	ID          string    `json:"id"`
 	Kind        string    `json:"kind"`
 	Rule        string    `json:"rule"`
+	Event       string    `json:"event"`
 	By          string    `json:"by"`
 	ByVerified  bool      `json:"by_verified"`
 	End         time.Time `json:"end"`
@@ -43,16 +44,21 @@ type controlled struct {
 	SecondsLeft float64   `json:"seconds_left"`
 }
 
-// On switches a kind of measuring on and writes the ID of the change and its end. The rule is that of a watch.
-func (c Control) On(ctx context.Context, out io.Writer, kind, rule string, length time.Duration, asJSON bool) error {
-	asked := struct {
-		Kind    string  `json:"kind"`
-		Rule    string  `json:"rule,omitempty"`
-		Seconds float64 `json:"seconds"`
-		By      string  `json:"by,omitempty"`
-		Reason  string  `json:"reason,omitempty"`
-	}{kind, rule, length.Seconds(), c.By, c.Reason}
-	body, err := json.Marshal(asked)
+// Change is what is switched on.
+type Change struct {
+	Kind    string  `json:"kind"`
+	Rule    string  `json:"rule,omitempty"`  // of a watch
+	Event   string  `json:"event,omitempty"` // of a profile
+	Seconds float64 `json:"seconds"`
+}
+
+// On switches a kind of measuring on and writes the ID of the change and its end.
+func (c Control) On(ctx context.Context, out io.Writer, change Change, asJSON bool) error {
+	body, err := json.Marshal(struct {
+		Change
+		By     string `json:"by,omitempty"`
+		Reason string `json:"reason,omitempty"`
+	}{change, c.By, c.Reason})
 	if err != nil {
 		return err
 	}
@@ -97,10 +103,10 @@ func (c Control) List(ctx context.Context, out io.Writer, asJSON bool) error {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKIND\tRULE\tUNTIL\tLEFT\tBY\tREASON")
+	fmt.Fprintln(w, "ID\tKIND\tOF\tUNTIL\tLEFT\tBY\tREASON")
 	for _, one := range list.Changes {
 		left := time.Duration(one.SecondsLeft * float64(time.Second)).Round(time.Second).String()
-		cells := []string{one.ID, one.Kind, cmp.Or(one.Rule, "-"), one.End.Format(time.RFC3339), left, cmp.Or(render.Claimed(one.By, one.ByVerified), "-"), cmp.Or(one.Reason, "-")}
+		cells := []string{one.ID, one.Kind, cmp.Or(one.Rule, one.Event, "-"), one.End.Format(time.RFC3339), left, cmp.Or(render.Claimed(one.By, one.ByVerified), "-"), cmp.Or(one.Reason, "-")}
 		for i := range cells {
 			cells[i] = text.Terminal(cells[i])
 		}

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The answers are those of an agent, of one that refuses, of a server without an agent, and of one that tries to write to the
@@ -24,7 +23,9 @@ func TestControl(t *testing.T) {
 	}))
 	defer server.Close()
 	c := Control{Server: server.URL, By: "ann", Reason: "why not"}
-	on := func(out io.Writer) error { return c.On(t.Context(), out, "watch", "comm=a", 90*time.Second, false) }
+	on := func(out io.Writer) error {
+		return c.On(t.Context(), out, Change{Kind: "watch", Rule: "comm=a", Seconds: 90}, false)
+	}
 	list := func(out io.Writer) error { return c.List(t.Context(), out, false) }
 	end := func(io.Writer) error { return c.End(t.Context(), []string{"ABC"}) }
 	const one = `{"id":"AB\u001bC","kind":"watch","rule":"comm=a","by":"ann","reason":"a test","end":"2026-01-02T15:04:05Z","seconds_left":89.7}`

@@ -69,6 +69,35 @@ func (s *teescope) profiles(t *testing.T) {
 	})
 }
 
+// profilesOfEvents requires that stacks of system calls are sampled while that is switched on, and that the server keeps a profile of
+// them beside those of CPU time, with the functions of a finding about them.
+func (s *teescope) profilesOfEvents(t *testing.T) {
+	t.Helper()
+	busy := background(t, copyTo(t, "/bin/sh", "e2ecalls"), "-c", "while :; do kill -0 $$; done")
+	id := s.switchedOn(t, "profile", "--event", "syscalls", "--for", "1h")
+	if out := run(t, binary, "control", "list", "--server", s.addr); !strings.Contains(out, "syscalls") {
+		t.Errorf("control list: %s", out)
+	}
+	if _, err := try(binary, "control", "profile", "--event", "ocalls", "--for", "1h", "--server", s.addr); err == nil {
+		t.Error("two events are sampled at a time")
+	}
+	time.Sleep(2 * time.Second) // of samples: 64 calls have one
+	run(t, binary, "control", "end", id, "--server", s.addr)
+	_ = busy.cmd.Process.Kill() // it may have ended
+	eventually(t, testLimit, "a profile of system calls", func() error {
+		const query = "/api/profiles/merged?format=folded&event=syscalls&label=process:e2ecalls"
+		body, err := get("http://" + s.addr + query)
+		if err != nil || !strings.HasPrefix(body, "e2ecalls;") || !strings.Contains(body, ";kill ") {
+			return fmt.Errorf("%.300s, %v", body, err)
+		}
+		return nil
+	})
+	body, err := get("http://" + s.addr + "/api/profiles?event=syscalls")
+	if err != nil || !strings.Contains(body, `"events":{"syscalls":1}`) || !strings.Contains(body, `"functions":{"event":"syscalls",`) {
+		t.Errorf("%s, %v", body, err)
+	}
+}
+
 // TestControlWhileItRuns switches watching on and off by request, and timing on until its time, in an agent that is another
 // process than the server. The program says how many calls it makes.
 func TestControlWhileItRuns(t *testing.T) {
@@ -121,6 +150,7 @@ func TestControlWhileItRuns(t *testing.T) {
 	}
 	u.distributes(t)
 	u.profiles(t)
+	u.profilesOfEvents(t)
 	run(t, binary, "control", "end", clock, "--server", u.addr)
 	run(t, binary, "control", "end", id, "--server", u.addr)
 	eventually(t, testLimit, "the end of watching", func() error {

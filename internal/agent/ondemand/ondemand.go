@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ type Kind string
 const (
 	Watch   Kind = "watch"   // measures each process that matches a rule, as the key watch does
 	Timing  Kind = "timing"  // measures the time of system calls, as the key syscalls.time does
-	Profile Kind = "profile" // samples stacks more often, 99 times a second and CPU
+	Profile Kind = "profile" // samples stacks more often, 99 times a second and CPU, or stacks of events
 	Exact   Kind = "exact"   // counts all events at any cost, as overhead.budget: 100% does
 )
 
@@ -53,6 +54,7 @@ type State struct {
 	Watch         []watch.Rule // sorted by text, without duplicates
 	Timing, Exact bool
 	Profile       bool
+	Event         string // whose stacks are sampled; empty for none
 }
 
 // Options configure a Control.
@@ -62,9 +64,12 @@ type Options struct {
 	Machine string        // name of the machine, for answers
 	// Apply applies a state. It must return soon: the ends of other changes wait for it.
 	Apply func(State)
-	// Lacks returns the reason why this machine does not support a kind, or nil. A nil function means that it can do all.
-	Lacks func(Kind) error
-	Log   *slog.Logger
+	// Lacks returns the reason why this machine does not support a kind, of an event for Profile, or nil. A nil function means that it
+	// can do all.
+	Lacks func(kind Kind, event string) error
+	// Events are those whose stacks can be sampled, besides CPU time.
+	Events []string
+	Log    *slog.Logger
 }
 
 // change is one thing that is switched on.
@@ -72,6 +77,7 @@ type change struct {
 	id         string
 	kind       Kind
 	rule       watch.Rule // of a Watch
+	event      string     // of a Profile; empty for CPU time
 	reason     string     // why, in one line; may be empty
 	by         string     // who requested it; empty if unknown
 	verified   bool       // by is proven
@@ -108,6 +114,7 @@ var (
 	errNotAllowed = errors.New("this agent allows no changes: set control.enabled in its configuration (--control.enabled) to allow them")
 	errFull       = fmt.Errorf("%d changes are on, which is the maximum: end one (DELETE /api/control/ID), or wait for an end", maxChanges)
 	errTooFast    = fmt.Errorf("%d changes have begun within a minute, which is the maximum: try again in a while", maxBegun)
+	errOther      = errors.New("another event")
 	errUnknown    = errors.New("no change with this ID is on: it has ended, or the agent has started again")
 )
 
@@ -120,7 +127,7 @@ func (c *Control) add(one change, rule string, length time.Duration) (change, er
 	c.mu.Lock()
 	now := time.Now()
 	one.begin, one.end = now, now.Add(length)
-	err := c.refusal(now)
+	err := c.refusal(now, one.event)
 	if err == nil {
 		c.on, c.begun = append(c.on, one), append(c.begun, now)
 		c.counts[counted{one.kind, begun}]++
@@ -130,21 +137,27 @@ func (c *Control) add(one change, rule string, length time.Duration) (change, er
 		return one, err
 	}
 	c.apply()
-	c.opts.Log.Info("switched on", "change", one.id, "kind", string(one.kind), "rule", rule, "for", length, "by", one.by, "by_verified", one.verified, "reason", one.reason)
+	c.opts.Log.Info("switched on", "change", one.id, "kind", string(one.kind), "rule", rule, "event", one.event, "for", length, "by", one.by, "by_verified", one.verified, "reason", one.reason)
 	c.wake()
 	return one, nil
 }
 
 // refusal returns why no further change can begin now, or nil. The caller holds the lock.
-func (c *Control) refusal(now time.Time) error {
+func (c *Control) refusal(now time.Time, event string) error {
 	for len(c.begun) > 0 && now.Sub(c.begun[0]) >= time.Minute {
 		c.begun = c.begun[1:]
 	}
+	on := c.current(now)
 	switch {
 	case len(c.begun) >= maxBegun:
 		return errTooFast
-	case len(c.current(now)) >= maxChanges:
+	case len(on) >= maxChanges:
 		return errFull
+	}
+	for _, one := range on {
+		if event != "" && one.event != "" && one.event != event {
+			return fmt.Errorf("%w: stacks of %s are sampled until %s, and those of one event at a time: end that change, or wait", errOther, one.event, one.end.UTC().Format(time.RFC3339))
+		}
 	}
 	return nil
 }
@@ -156,6 +169,10 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 		return errNotAllowed
 	case !slices.Contains(kinds(), kind):
 		return fmt.Errorf("kind %.40q: use one of %s, %s, %s, %s", kind, Watch, Timing, Exact, Profile)
+	case one.event != "" && kind != Profile:
+		return fmt.Errorf("only a profile has an event, and the kind is %s", kind)
+	case one.event != "" && !slices.Contains(c.opts.Events, one.event):
+		return fmt.Errorf("event %.40q: use one of cpu, %s", one.event, strings.Join(c.opts.Events, ", "))
 	case kind == Watch && rule == "":
 		return errors.New("a watch needs a rule, for example comm=redis-server")
 	case kind != Watch && rule != "":
@@ -179,7 +196,7 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 	if c.opts.Lacks == nil {
 		return nil
 	}
-	if reason := c.opts.Lacks(kind); reason != nil {
+	if reason := c.opts.Lacks(kind, one.event); reason != nil {
 		return &lackError{kind, reason}
 	}
 	return nil
@@ -285,7 +302,9 @@ func stateOf(on []change) (s State) {
 		case Exact:
 			s.Exact = true
 		case Profile:
-			s.Profile = true
+			if s.Event = cmp.Or(one.event, s.Event); one.event == "" {
+				s.Profile = true
+			}
 		}
 	}
 	slices.SortFunc(s.Watch, func(a, b watch.Rule) int { return cmp.Compare(a.String(), b.String()) })

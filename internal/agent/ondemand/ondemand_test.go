@@ -49,7 +49,7 @@ func (t *target) all() []string {
 // started returns a running Control that allows changes of up to an hour.
 func started(t *testing.T, change func(*Options)) (*Control, *target) {
 	to := &target{began: time.Now()}
-	o := Options{Allowed: true, Longest: time.Hour, Machine: "node1", Apply: to.apply, Log: slog.New(slog.DiscardHandler)}
+	o := Options{Allowed: true, Longest: time.Hour, Machine: "node1", Events: []string{"syscalls", "ocalls"}, Apply: to.apply, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
@@ -239,9 +239,12 @@ func (r stuckReader) Read([]byte) (int, error) { <-r.release; return 0, errors.N
 func TestWhatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to := started(t, func(o *Options) {
-			o.Lacks = func(k Kind) error {
-				if k == Exact {
+			o.Lacks = func(k Kind, event string) error {
+				switch {
+				case k == Exact:
 					return errors.New("no such tracepoint")
+				case event == "syscalls":
+					return errors.New("no sys_enter")
 				}
 				return nil
 			}
@@ -261,6 +264,9 @@ func TestWhatIsRefused(t *testing.T) {
 			`{"kind":"timing","seconds":5,"reason":"a\nb"}`:                               `400 the reason contains a control character`,
 			`{"kind":"timing","seconds":5,"reason":"` + strings.Repeat("a", 257) + `"}`:   `400 the reason has 257 bytes; the maximum is 256`,
 			`{"kind":"timing","minutes":5}`:                                               `400 the body is not a change: json: unknown field`,
+			`{"kind":"timing","seconds":5,"event":"ocalls"}`:                              `400 only a profile has an event, and the kind is timing`,
+			`{"kind":"profile","seconds":5,"event":"cycles\u001b"}`:                       `400 event \"cycles\\x1b\": use one of cpu, syscalls, ocalls`,
+			`{"kind":"profile","seconds":5,"event":"syscalls"}`:                           `422 this machine cannot do that (profile): no sys_enter`,
 			`{"kind":"exact","seconds":5}`:                                                `422 this machine cannot do that (exact): no such tracepoint`,
 		} {
 			code, text := ask(c, http.MethodPost, "/api/control", body)
@@ -313,6 +319,34 @@ func TestNothingChangesUnlessAllowed(t *testing.T) {
 		}
 		if got := samples(t, c); got != "" {
 			t.Errorf("metrics: %s", got)
+		}
+	})
+}
+
+// Stacks of one event are sampled at a time, beside those of CPU time. Several clients may ask for the same event.
+func TestProfilesOfEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var states []string
+		c, _ := started(t, func(o *Options) {
+			o.Apply = func(s State) { states = append(states, fmt.Sprint(s.Profile, " ", s.Event)) }
+		})
+		one := mustAdd(t, c, `{"kind":"profile","event":"ocalls","seconds":10}`)
+		mustAdd(t, c, `{"kind":"profile","event":"ocalls","seconds":5}`)
+		mustAdd(t, c, `{"kind":"profile","event":"cpu","seconds":5}`)
+		if l := listed(t, c); one.Event != "ocalls" || l.Changes[0].Event != "ocalls" || l.Changes[2].Event != "" {
+			t.Errorf("%+v", l.Changes)
+		}
+		if code, said := ask(c, http.MethodPost, "/api/control", `{"kind":"profile","event":"syscalls","seconds":5}`); code != 422 || !strings.Contains(said, "stacks of ocalls are sampled until ") {
+			t.Errorf("%d %s", code, said)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if code, _ := ask(c, http.MethodDelete, "/api/control/"+one.ID, ""); code != http.StatusNoContent {
+			t.Errorf("ending: %d", code)
+		}
+		mustAdd(t, c, `{"kind":"profile","event":"syscalls","seconds":5}`)
+		if got, want := strings.Join(states, ", "), "false ocalls, false ocalls, true ocalls, false ocalls, false , false syscalls"; got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }

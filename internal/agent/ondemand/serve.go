@@ -17,8 +17,9 @@ type changeAnswer struct {
 	ID          string    `json:"id"`
 	Kind        Kind      `json:"kind"`
 	Rule        string    `json:"rule,omitempty"`
-	By          string    `json:"by,omitempty"` // who requested it, if that is known
-	ByVerified  bool      `json:"by_verified"`  // by a password or a certificate; otherwise the request claims it
+	Event       string    `json:"event,omitempty"` // of a profile; absent for CPU time
+	By          string    `json:"by,omitempty"`    // who requested it, if that is known
+	ByVerified  bool      `json:"by_verified"`     // by a password or a certificate; otherwise the request claims it
 	Reason      string    `json:"reason,omitempty"`
 	Begin       time.Time `json:"begin"`
 	End         time.Time `json:"end"` // by the present clock
@@ -37,11 +38,15 @@ type listAnswer struct {
 // changeRequest is the body of POST /api/control.
 type changeRequest struct {
 	Kind    Kind    `json:"kind"`
-	Rule    string  `json:"rule,omitempty"` // of a watch
-	Seconds float64 `json:"seconds"`        // how long
-	By      string  `json:"by,omitempty"`   // the requester, if no authentication is configured
+	Rule    string  `json:"rule,omitempty"`  // of a watch
+	Event   string  `json:"event,omitempty"` // of a profile: "cpu", as if absent, or that whose stacks are sampled
+	Seconds float64 `json:"seconds"`         // how long
+	By      string  `json:"by,omitempty"`    // the requester, if no authentication is configured
 	Reason  string  `json:"reason,omitempty"`
 }
+
+// cpuTime names the samples of a profile without another event.
+const cpuTime = "cpu"
 
 // ServeHTTP answers GET and POST /api/control, and DELETE /api/control/ID. Its caller authenticates clients, bounds bodies and
 // refuses requests of other sites.
@@ -69,7 +74,7 @@ func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 func (one change) shown(now time.Time) changeAnswer {
 	at := func(t time.Time) time.Time { return now.Round(0).Add(t.Sub(now)).UTC() }
 	s := changeAnswer{
-		ID: one.id, Kind: one.kind, By: one.by, ByVerified: one.verified, Reason: one.reason,
+		ID: one.id, Kind: one.kind, Event: one.event, By: one.by, ByVerified: one.verified, Reason: one.reason,
 		Begin: at(one.begin), End: at(one.end), SecondsLeft: one.end.Sub(now).Seconds(),
 	}
 	if one.kind == Watch {
@@ -89,8 +94,11 @@ func (c *Control) serveAdd(w http.ResponseWriter, r *http.Request) {
 	}
 	// A number beyond the bounds would overflow a duration.
 	length := time.Duration(min(max(asked.Seconds, 0), 1e9) * float64(time.Second))
+	if asked.Kind == Profile && asked.Event == cpuTime {
+		asked.Event = ""
+	}
 	by, verified := requester.Of(r, asked.By)
-	one, err := c.add(change{kind: asked.Kind, reason: asked.Reason, by: by, verified: verified}, asked.Rule, length)
+	one, err := c.add(change{kind: asked.Kind, event: asked.Event, reason: asked.Reason, by: by, verified: verified}, asked.Rule, length)
 	if err != nil {
 		c.refuse(w, asked.Kind, err)
 		return
@@ -121,7 +129,7 @@ func (c *Control) refuse(w http.ResponseWriter, kind Kind, err error) {
 		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
 	case errors.Is(err, errTooFast):
 		jsonapi.Refuse(w, http.StatusTooManyRequests, jsonapi.Execution, err)
-	case errors.Is(err, errFull), errors.As(err, new(*lackError)):
+	case errors.Is(err, errFull), errors.Is(err, errOther), errors.As(err, new(*lackError)):
 		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
 	default:
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)

@@ -3,12 +3,15 @@
 package profiling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cilium/ebpf"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
@@ -26,50 +29,126 @@ var tracepoints = map[Event][]bpf.Way{
 	OffCPU: {{Program: "threads_switch", Mechanism: bpf.TypedTracepoint, Target: "sched_switch"}},
 }
 
-// attachEvent attaches the programs of an event. Those of functions are attached by AttachFunctions.
-func (s *Sampler) attachEvent(e Event) (err error) {
-	s.event = e
-	switch e {
-	case OCalls, ECalls:
-		s.functions, err = bpf.LoadUserProbe(s.object, "function_called")
-		return err
-	case AEX:
-		return s.attachExits()
-	case SystemCalls, OffCPU:
-	default:
-		return fmt.Errorf("event %q: use one of %v", e, Events())
-	}
-	for _, w := range tracepoints[e] {
-		if err := s.attachWay(w); err != nil {
-			return err
+// loadEvents loads the programs of events without attaching them.
+func (s *Sampler) loadEvents(events []Event) error {
+	s.ready = map[Event]error{}
+	for _, e := range events {
+		switch {
+		case e == OCalls || e == ECalls:
+			if s.functions == nil {
+				var err error
+				if s.functions, err = bpf.LoadUserProbe(s.object, "function_called"); err != nil {
+					return err
+				}
+			}
+			s.ready[e] = nil
+		case e == AEX:
+			s.ready[e] = s.loadExits()
+		case tracepoints[e] != nil:
+			for _, w := range tracepoints[e] {
+				s.ready[e] = errors.Join(s.ready[e], s.object.Ready(w))
+			}
+		default:
+			return fmt.Errorf("event %q: use one of %v", e, Events())
 		}
 	}
 	return nil
 }
 
-func (s *Sampler) attachWay(w bpf.Way) error {
-	if _, err := s.object.Attach(bpf.Probe{Name: w.Program, Ways: []bpf.Way{w}}); err != nil {
-		return err
-	}
-	s.attached = append(s.attached, w.Program)
-	return nil
-}
+// errOldProbes is why functions cannot be probed later on kernels before 6.6.
+var errOldProbes = errors.New("before Linux 6.6, functions of programs can be probed with CAP_SYS_ADMIN only, which an agent does not keep")
 
-// attachExits attaches the programs that see the causes of AEXs. Causes that this machine does not show are left out.
-func (s *Sampler) attachExits() error {
+// loadExits loads the programs that see the causes of AEXs on this machine.
+func (s *Sampler) loadExits() error {
 	var errs []error
 	for _, e := range aex.Events {
 		err := aex.Seen(s.sys, e.Cause)
 		if err == nil {
-			err = s.attachWay(bpf.Way{Program: e.Program, Mechanism: bpf.TypedTracepoint, Target: e.Tracepoint})
+			err = s.object.Ready(bpf.Way{Program: e.Program, Mechanism: bpf.TypedTracepoint, Target: e.Tracepoint})
 		}
 		if err != nil {
 			errs = append(errs, err)
 			s.unseen = append(s.unseen, fmt.Sprintf("%s (%s): %s", CauseName(e.Cause), e.Tracepoint, bpf.Reason(err)))
 		}
 	}
-	if len(s.attached) == 0 {
-		return errors.Join(errs...)
+	if len(errs) < len(aex.Events) {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// Lacks returns why samples of an event of Options.Ready cannot be taken without further privileges, or nil.
+func (s *Sampler) Lacks(e Event) error {
+	if (e == OCalls || e == ECalls) && !s.functions.Multi() {
+		return errOldProbes
+	}
+	return s.ready[e]
+}
+
+// Begin takes samples of an event of Options.Ready until End. Those of functions are taken by AttachFunctions.
+func (s *Sampler) Begin(e Event) error {
+	if err, ready := s.ready[e]; err != nil || !ready {
+		return cmp.Or(err, fmt.Errorf("event %q: use one of %v", e, Events()))
+	}
+	if err := s.forgetAll(); err != nil {
+		return err
+	}
+	s.event = e
+	var programs []string
+	switch e {
+	case AEX:
+		for _, one := range aex.Events {
+			if aex.Seen(s.sys, one.Cause) == nil {
+				programs = append(programs, one.Program)
+			}
+		}
+	default:
+		for _, w := range tracepoints[e] {
+			programs = append(programs, w.Program)
+		}
+	}
+	for _, program := range programs {
+		if err := s.object.Reattach(program); err != nil {
+			return errors.Join(err, s.End())
+		}
+		s.attached = append(s.attached, program)
+	}
+	return nil
+}
+
+// End takes no more samples until the next Begin.
+func (s *Sampler) End() error {
+	err := s.detachEvent()
+	s.attached = nil
+	return err
+}
+
+// forgetAll removes what an earlier event has left: calls and waits that had not ended, and samples that nobody has drained.
+func (s *Sampler) forgetAll() error {
+	for _, name := range ongoing {
+		if err := clearMap(s.object.Map(name)); err != nil {
+			return fmt.Errorf("emptying the map %s: %w", name, err)
+		}
+	}
+	for range maxGenerations {
+		if err := s.Drain(func(*Sample) {}); err != nil {
+			return err
+		}
+	}
+	clear(s.kept)
+	return nil
+}
+
+// clearMap removes all entries, each of which has the ID of a thread as its key.
+func clearMap(m *ebpf.Map) error {
+	var threads []uint32
+	if err := bpf.Each(m, func(thread uint32, _ []byte) { threads = append(threads, thread) }); err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		if err := m.Delete(thread); err != nil && !bpf.IsMissing(err) {
+			return err
+		}
 	}
 	return nil
 }

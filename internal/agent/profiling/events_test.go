@@ -3,10 +3,14 @@
 package profiling
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
@@ -86,5 +90,90 @@ func TestIgnoredProcessesHaveNoSamples(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// One sampler takes samples of several events, one after the other. What an earlier event has left does not count, also a call that
+// has not ended in between.
+func TestEventsTakeTurns(t *testing.T) {
+	privilegetest.Alone(t)
+	s, err := Open(Options{Ready: []Event{SystemCalls, OffCPU, OCalls, ECalls, AEX}, Entries: 1024, Sys: hostfs.At("/sys")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Begin(Clock); err == nil {
+		t.Error("it takes samples of an event that was not loaded")
+	}
+	call := func(n int) {
+		for range n {
+			_ = os.Getppid()
+		}
+	}
+	own := func() (samples, longest uint64) {
+		if err := s.Drain(func(one *Sample) {
+			if one.PID == os.Getpid() {
+				samples += one.Samples
+				longest = max(longest, one.Events/one.Samples)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return samples, longest
+	}
+	call(100)
+	if n, _ := own(); n != 0 {
+		t.Errorf("%d samples before the first event", n)
+	}
+	for range 2 {
+		if err := s.Begin(SystemCalls); err != nil {
+			t.Fatal(err)
+		}
+		call(1000)
+		if n, _ := own(); n < 1000 {
+			t.Errorf("%d samples of 1000 calls", n)
+		}
+		// A call goes on while the event ends and begins again.
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		calls := s.object.Map("calling")
+		go func() {
+			_, err := unix.Read(int(read.Fd()), make([]byte, 1))
+			ended <- err
+		}()
+		if err := s.End(); err != nil {
+			t.Fatal(err)
+		}
+		call(1000)
+		if err := s.Begin(OffCPU); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := write.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Drain(func(one *Sample) {
+			if one.Call >= 0 {
+				t.Errorf("a wait has the system call %d", one.Call)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.End(); err != nil {
+			t.Fatal(err)
+		}
+		if err := bpf.Each(calls, func(tid uint32, _ []byte) { t.Errorf("the call of thread %d is remembered", tid) }); err != nil {
+			t.Error(err)
+		}
+		_ = errors.Join(read.Close(), write.Close())
+	}
+	call(1000)
+	if n, _ := own(); n > 1000 {
+		t.Errorf("%d samples after the end", n)
 	}
 }

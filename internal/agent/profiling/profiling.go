@@ -72,12 +72,15 @@ const (
 type Options struct {
 	Frequency int   // samples per second and CPU
 	Event     Event // empty: Cycles, or Clock on a machine without a PMU
-	Every     int   // probability 1/Every of a sample for events without a counter; 0 is 1
-	Unwind    bool  // stacks by tables for the processes that have some (SetCode), if the kernel can
-	Rows      int   // of the tables; 0 is maxRows. One has 8 bytes
-	Ignores   bool  // a counter takes no more samples of processes that are ignored (Ignore); other events never do
-	Ancestor  int   // process whose descendants are marked; 0 for none
-	Sys       hostfs.Root
+	// Ready loads the programs of these events, none of which is a counter, and takes no samples until Begin. Event must be empty.
+	Ready    []Event
+	Entries  int  // of a map of stacks of events; 0 is eventEntries
+	Every    int  // probability 1/Every of a sample for events without a counter; 0 is 1
+	Unwind   bool // stacks by tables for the processes that have some (SetCode), if the kernel can
+	Rows     int  // of the tables; 0 is maxRows. One has 8 bytes
+	Ignores  bool // a counter takes no more samples of processes that are ignored (Ignore); other events never do
+	Ancestor int  // process whose descendants are marked; 0 for none
+	Sys      hostfs.Root
 }
 
 // Process identifies a program that a process runs: PID may be used again, and the process may execute another program.
@@ -134,6 +137,7 @@ type Sampler struct {
 	functions  *bpf.UserProbe        // of OCalls and ECalls
 	attached   []string              // the programs of an event on tracepoints
 	unseen     []string
+	ready      map[Event]error // of Options.Ready: why samples of an event cannot be taken, or nil
 	stacks     [maxGenerations]*bpf.Drain[stackKey, stack]
 	samples    [maxGenerations]*bpf.Drain[sampleKey, sampleCount]
 }
@@ -142,7 +146,7 @@ type Sampler struct {
 func Open(o Options) (*Sampler, error) {
 	o.Every = max(o.Every, 1)
 	switch {
-	case o.Event.Counter() && (o.Frequency < 1 || o.Frequency > MaxFrequency):
+	case len(o.Ready) == 0 && o.Event.Counter() && (o.Frequency < 1 || o.Frequency > MaxFrequency):
 		return nil, fmt.Errorf("%d samples per second: use 1 to %d", o.Frequency, MaxFrequency)
 	case o.Every > MaxEvery:
 		return nil, fmt.Errorf("one sample for %d events: use 1 to %d", o.Every, MaxEvery)
@@ -170,17 +174,18 @@ func Open(o Options) (*Sampler, error) {
 func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 	entries := min(max(reserve*o.Frequency*len(online), minEntries), maxEntries)
 	errs := []error{s.object.SetConstant("take_below", uint32(1<<32/uint64(o.Every)-1))}
-	s.ignores = o.Ignores || !o.Event.Counter()
+	counter := len(o.Ready) == 0 && o.Event.Counter()
+	s.ignores = o.Ignores || !counter
 	errs = append(errs, s.object.SetConstant("ignores", s.ignores))
 	if !s.ignores {
 		errs = append(errs, s.object.Resize("ignored", 1))
 	}
-	if o.Event.Counter() {
+	if counter {
 		for _, name := range []string{"calling", "waits", "ocall_tables"} {
 			errs = append(errs, s.object.Resize(name, 1))
 		}
 	} else {
-		entries = eventEntries
+		entries = cmp.Or(o.Entries, eventEntries)
 	}
 	for generation := range maxGenerations {
 		errs = append(errs, s.object.Resize(stacksOf(generation), entries), s.object.Resize(samplesOf(generation), entries))
@@ -213,13 +218,19 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 			return err
 		}
 	}
+	if len(o.Ready) > 0 {
+		return s.loadEvents(o.Ready)
+	}
 	return s.attach(o, online)
 }
 
 // attach attaches to the first event that the machine supports.
 func (s *Sampler) attach(o Options, online []int) error {
 	if !o.Event.Counter() {
-		return s.attachEvent(o.Event)
+		if err := s.loadEvents([]Event{o.Event}); err != nil {
+			return err
+		}
+		return s.Begin(o.Event)
 	}
 	for _, e := range []struct {
 		name   Event

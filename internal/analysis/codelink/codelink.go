@@ -23,6 +23,9 @@ const (
 	Waits  Event = "off-cpu"
 )
 
+// Events lists the events.
+func Events() []Event { return []Event{CPU, Calls, OCALLs, ECALLs, AEXs, Waits} }
+
 // Reason is the reason of the waits that a finding is about. The empty one means all waits except those for a CPU.
 type Reason string
 
@@ -44,8 +47,7 @@ type Code struct {
 	Profile string `json:"profile,omitempty"`
 	// Change is the difference from the window before that in which the finding was first seen, in the same way.
 	Change string `json:"change,omitempty"`
-	// Functions are those of the workload's samples in the window. It is absent if there are fewer than 20 of them. A server keeps
-	// samples of CPU time only.
+	// Functions are those of the workload's samples in the window. It is absent if there are fewer than 20 of them.
 	Functions *Functions `json:"functions,omitempty"`
 	Lines     []string   `json:"lines,omitempty"` // the functions in words
 }

@@ -28,19 +28,15 @@ func (a *answered) has(asked []codelink.Key, entries []entry) bool {
 
 // Functions returns, for each key, the functions with the most samples in an interval. A key is absent if its workload
 // has fewer than codefind.Least samples or too many different functions. The result is nil while another query runs. Only
-// the last hour of the interval is read. The answer is cached until a new profile arrives.
+// the last hour of the interval is read, of each event. The answer is cached until a new profile arrives.
 func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
-	if asked = findable(asked); len(asked) == 0 {
-		return map[codelink.Key]*codelink.Functions{}
-	}
 	select {
 	case s.queries <- struct{}{}:
 		defer func() { <-s.queries }()
 	default:
 		return nil
 	}
-	entries := s.between(start, end)
-	entries = entries[max(0, len(entries)-maxRead):]
+	entries := s.ofKeys(asked, start, end)
 	if !s.answer.has(asked, entries) {
 		code, err := s.functions(ctx, asked, entries)
 		if err != nil {
@@ -51,9 +47,17 @@ func (s *Store) Functions(ctx context.Context, asked []codelink.Key, start, end 
 	return s.answer.code
 }
 
-// findable returns the keys that samples of CPU time have functions of.
-func findable(asked []codelink.Key) []codelink.Key {
-	return slices.DeleteFunc(slices.Clone(asked), func(k codelink.Key) bool { return k.Event != codelink.CPU && k.Event != codelink.Calls })
+// ofKeys returns the last profiles of an interval that may have samples of some keys. Samples of CPU time stand for system calls too.
+func (s *Store) ofKeys(asked []codelink.Key, start, end time.Time) (all []entry) {
+	for _, event := range codelink.Events() {
+		if slices.ContainsFunc(asked, func(k codelink.Key) bool {
+			return k.Event == event || event == codelink.CPU && k.Event == codelink.Calls
+		}) {
+			entries := s.between(event, start, end)
+			all = append(all, entries[max(0, len(entries)-maxRead):]...)
+		}
+	}
+	return all
 }
 
 func (s *Store) functions(ctx context.Context, asked []codelink.Key, entries []entry) (map[codelink.Key]*codelink.Functions, error) {

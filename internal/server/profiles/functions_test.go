@@ -107,6 +107,74 @@ func TestFunctionsOfWorkloads(t *testing.T) {
 	}
 }
 
+// calls is a profile of OCALLs of one minute: n calls of an OCALL by handle.
+func calls(t *testing.T, at time.Time, workload string, n int64) []byte {
+	t.Helper()
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "ocalls", Unit: "count"}}, profile.DefaultLimits())
+	var frames []uint32
+	for _, one := range []profile.Frame{{Function: "ocall_print", Library: "/bin/app"}, {Function: "sgx_ecall", Library: "/lib/libsgx_urts.so.2"}, {Function: "handle", Library: "/bin/app"}} {
+		f, err := b.Frame(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames = append(frames, f)
+	}
+	if err := b.Add(frames, []profile.Label{{Key: profile.Workload, Value: workload}}, n, 64*n); err != nil {
+		t.Fatal(err)
+	}
+	return encoded(t, b, at)
+}
+
+// Profiles of an event of the same time are kept beside those of CPU time, also over a restart. A query is about one event, and
+// findings about OCALLs get functions.
+func TestProfilesOfEvents(t *testing.T) {
+	s := filled(t, 2, nil)
+	for i := range 2 {
+		if err := s.add(calls(t, epoch.Add(time.Duration(i)*time.Minute), "web", 20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"5-6-evil.pb.gz", "5-6-cpu.pb.gz", "5-6-.pb.gz", "5-6-ocalls-.pb.gz", "5-6-../x.pb.gz"} {
+		if e, ok := parse(name); ok {
+			t.Errorf("%s is a profile: %+v", name, e)
+		}
+	}
+	again := New(s.opts)
+	if err := again.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	span := "start=" + at(0) + "&end=" + at(2)
+	for _, s := range []*Store{s, again} {
+		for query, want := range map[string]string{
+			"merged?format=folded&" + span:                          "scan 11\nwork 33\n",
+			"merged?format=folded&event=cpu&" + span:                "scan 11\nwork 33\n",
+			"merged?format=folded&event=ocalls&" + span:             "handle;sgx_ecall;ocall_print 2560\n",
+			"merged?format=folded&event=ocalls&workload=db&" + span: "no profile has a sample",
+			"merged?format=folded&event=ecalls&" + span:             "no profile has a sample",
+			"merged?format=folded&event=cycles&" + span:             "use one of [cpu syscalls ocalls ecalls aex off-cpu]",
+			"tree?event=ocalls&" + span:                             "ocall_print",
+			"tree?event=aex&" + span:                                "no profile has a sample",
+		} {
+			_, body, _ := get(s, "/api/profiles/"+query)
+			if exact := strings.HasSuffix(want, "\n"); exact && body != want || !strings.Contains(body, want) {
+				t.Errorf("%s: %q, want %q", query, body, want)
+			}
+		}
+		_, body, _ := get(s, "/api/profiles?workload=web&event=ocalls&"+span)
+		if want := `"events":{"ocalls":2},"functions":{"event":"ocalls","samples":40,"unnamed":0,"top":[{"name":"ocall_print","share":1,`; !strings.Contains(body, `"profiles":2`) || !strings.Contains(body, want) {
+			t.Errorf("%s, want %s", body, want)
+		}
+	}
+	keys := []codelink.Key{{Event: codelink.OCALLs, Workload: "web"}, {Event: codelink.CPU, Workload: "web"}, {Event: codelink.AEXs, Workload: "web"}}
+	if found := s.Functions(t.Context(), keys, epoch, epoch.Add(2*time.Minute)); len(found) != 1 || found[keys[0]].Top[0].Name != "ocall_print" {
+		t.Errorf("%v", found)
+	}
+	s.prune(epoch.Add(s.opts.RetentionTime + 90*time.Second))
+	if n := len(s.between(codelink.OCALLs, epoch, epoch.Add(time.Hour))); n != 1 {
+		t.Errorf("%d profiles of OCALLs are left, want the newer one", n)
+	}
+}
+
 // All workloads together have the memory of one query. One with too many functions has no shares, because those of a part of its
 // samples would differ. The rest is not affected.
 func TestFunctionsShareMemory(t *testing.T) {

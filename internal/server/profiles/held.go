@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
 )
@@ -19,10 +20,10 @@ const (
 	maxKnown = 4 * maxRead
 )
 
-// Held reports whether a profile of an interval has a sample of a workload, or any sample for an empty name. It reads
+// Held reports whether a profile of CPU time of an interval has a sample of a workload, or any sample for an empty name. It reads
 // only the last hour of the interval.
 func (s *Store) Held(workload string, start, end time.Time) bool {
-	entries := s.between(start, end)
+	entries := s.between(codelink.CPU, start, end)
 	if workload == "" {
 		return len(entries) > 0
 	}

@@ -50,8 +50,8 @@ func (s *Store) newRoutes() *http.ServeMux {
 // ServeHTTP answers GET /api/profiles and below.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// keptProfiles is the answer to GET /api/profiles: the profiles that share time with the asked interval, and have a sample of the
-// asked workload.
+// keptProfiles is the answer to GET /api/profiles: the profiles of CPU time that share time with the asked interval, and have a sample
+// of the asked workload.
 type keptProfiles struct {
 	Profiles int       `json:"profiles"`
 	Instance string    `json:"instance"` // of the machine that they are of
@@ -59,6 +59,8 @@ type keptProfiles struct {
 	First    time.Time `json:"first,omitzero"` // beginning of the first one
 	Last     time.Time `json:"last,omitzero"`  // end of the last one
 	Limit    int64     `json:"limit_bytes"`    // for all that are kept
+	// Events are the numbers of profiles of other events in the interval, of any workload.
+	Events map[codelink.Event]int `json:"events,omitempty"`
 	// Functions are those with the most samples of an event, if the request names one.
 	Functions *codelink.Functions `json:"functions,omitempty"`
 }
@@ -69,7 +71,17 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
-	k, entries := keptProfiles{Limit: s.most, Instance: s.opts.Instance}, s.between(start, end)
+	event, err := readEvent(r.URL.Query())
+	if err != nil {
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
+		return
+	}
+	k, entries := keptProfiles{Limit: s.most, Instance: s.opts.Instance, Events: map[codelink.Event]int{}}, s.between(codelink.CPU, start, end)
+	for _, other := range codelink.Events()[1:] {
+		if n := len(s.between(other, start, end)); n > 0 {
+			k.Events[other] = n
+		}
+	}
 	if workload := r.URL.Query().Get("workload"); workload != "" {
 		if len(entries) > maxRead {
 			jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, fmt.Errorf(
@@ -87,10 +99,10 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 		}
 		k.Profiles, k.Bytes = k.Profiles+1, k.Bytes+e.size
 	}
-	if event := r.URL.Query().Get("event"); event != "" && k.Profiles > 0 {
+	if r.URL.Query().Has("event") && k.Profiles+len(k.Events) > 0 {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		key := codelink.Key{Event: codelink.Event(event), Workload: r.URL.Query().Get("workload")}
+		key := codelink.Key{Event: event, Workload: r.URL.Query().Get("workload"), Reason: codelink.Reason(r.URL.Query().Get("reason"))}
 		k.Functions = s.Functions(ctx, []codelink.Key{key}, start, end)[key]
 	}
 	jsonapi.Answer(w, k)
@@ -116,8 +128,18 @@ func interval(q url.Values, prefix string) (start, end time.Time, err error) {
 	return start, end, nil
 }
 
-// query selects samples: by time, workload and labels.
+// readEvent reads the parameter event, which is CPU time by default.
+func readEvent(q url.Values) (codelink.Event, error) {
+	event := codelink.Event(cmp.Or(q.Get("event"), string(codelink.CPU)))
+	if !slices.Contains(codelink.Events(), event) {
+		return "", fmt.Errorf("event=%.40q: use one of %v", event, codelink.Events())
+	}
+	return event, nil
+}
+
+// query selects samples: by event, time, workload and labels.
 type query struct {
+	event      codelink.Event
 	start, end time.Time
 	labels     []profile.Label
 	times      bool // keep samples of different times apart
@@ -126,6 +148,9 @@ type query struct {
 // readQuery reads the parameters of one side: start, end, workload, and label=KEY:VALUE, which may be repeated.
 func readQuery(q url.Values, prefix string) (a query, err error) {
 	if a.start, a.end, err = interval(q, prefix); err != nil {
+		return a, err
+	}
+	if a.event, err = readEvent(q); err != nil {
 		return a, err
 	}
 	if v := q.Get(prefix + "workload"); v != "" {
@@ -187,11 +212,14 @@ func (a query) title() string {
 	if len(parts) == 0 {
 		parts = []string{"all workloads"}
 	}
+	if a.event != codelink.CPU {
+		parts = append(parts, string(a.event))
+	}
 	return fmt.Sprintf("%s, %s to %s UTC", strings.Join(parts, ", "), a.start.UTC().Format("2006-01-02 15:04:05"), a.end.UTC().Format("15:04:05"))
 }
 
 // errNone is the error of a query without an answer.
-var errNone = errors.New("no profile has a sample of that: profiles.enabled takes samples all the time, and \"teescope control profile\" for a while")
+var errNone = errors.New("no profile has a sample of that: profiles.enabled takes samples all the time, and \"teescope control profile\" for a while, also of other events")
 
 // during reports whether a sample was taken in the time of the query, as far as it says when.
 func (a query) during(s *profile.Sample) bool {
@@ -201,7 +229,7 @@ func (a query) during(s *profile.Sample) bool {
 // merged adds up the samples of all profiles that share time with the query, and match all its labels. Samples without a time
 // count as a whole.
 func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
-	entries := s.between(a.start, a.end)
+	entries := s.between(a.event, a.start, a.end)
 	if len(entries) > maxMerged {
 		return nil, fmt.Errorf("the time range has %d profiles; the maximum is %d: use a shorter range: %w", len(entries), maxMerged, profile.ErrLimit)
 	}

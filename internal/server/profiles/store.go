@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/codefind"
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/run/profile"
@@ -56,11 +58,17 @@ type Options struct {
 // entry is a file.
 type entry struct {
 	begin, end time.Time
+	event      codelink.Event // that the samples are of
 	size       int64
 }
 
+// name returns the name of the file: the times in milliseconds, and the event unless it is CPU time.
 func (e entry) name() string {
-	return strconv.FormatInt(e.begin.UnixMilli(), 10) + "-" + strconv.FormatInt(e.end.UnixMilli(), 10) + suffix
+	name := strconv.FormatInt(e.begin.UnixMilli(), 10) + "-" + strconv.FormatInt(e.end.UnixMilli(), 10)
+	if e.event != codelink.CPU {
+		name += "-" + string(e.event)
+	}
+	return name + suffix
 }
 
 // Store keeps profiles. It is a service, and the handler of /api/profiles and below.
@@ -125,16 +133,22 @@ func (s *Store) Init(context.Context) error {
 	return nil
 }
 
-func byBegin(a, b entry) int { return cmp.Or(a.begin.Compare(b.begin), a.end.Compare(b.end)) }
+func byBegin(a, b entry) int {
+	return cmp.Or(a.begin.Compare(b.begin), a.end.Compare(b.end), cmp.Compare(a.event, b.event))
+}
 
 // parse reads the name of a file.
 func parse(name string) (e entry, ok bool) {
 	stem, is := strings.CutSuffix(name, suffix)
-	first, last, both := strings.Cut(stem, "-")
+	first, rest, both := strings.Cut(stem, "-")
+	last, event, named := strings.Cut(rest, "-")
+	if !named {
+		event = string(codelink.CPU)
+	}
 	begin, err := strconv.ParseInt(first, 10, 64)
 	end, err2 := strconv.ParseInt(last, 10, 64)
-	e = entry{begin: time.UnixMilli(begin), end: time.UnixMilli(end)}
-	return e, is && both && err == nil && err2 == nil && begin > 0 && end >= begin && e.name() == name
+	e = entry{begin: time.UnixMilli(begin), end: time.UnixMilli(end), event: codelink.Event(event)}
+	return e, is && both && slices.Contains(codelink.Events(), e.event) && err == nil && err2 == nil && begin > 0 && end >= begin && e.name() == name
 }
 
 // Run implements service.Runner. An agent that does not answer is asked again: it may have been started again.
@@ -177,7 +191,7 @@ func (s *Store) add(data []byte) error {
 	if p.Began.IsZero() {
 		return errors.New("reading a profile of the agent: it has no time")
 	}
-	e := entry{p.Began, p.Began.Add(p.Lasted), int64(len(data))}
+	e := entry{p.Began, p.Began.Add(p.Lasted), codefind.EventOf(p), int64(len(data))}
 	e, _ = parse(e.name()) // in milliseconds
 	e.size = int64(len(data))
 	if err := os.MkdirAll(s.opts.Dir, 0o700); err != nil {
@@ -216,13 +230,13 @@ func (s *Store) prune(now time.Time) {
 	}
 }
 
-// between returns the profiles that share time with an interval.
-func (s *Store) between(start, end time.Time) []entry {
+// between returns the profiles of an event that share time with an interval.
+func (s *Store) between(event codelink.Event, start, end time.Time) []entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []entry
 	for _, e := range s.entries {
-		if e.begin.Before(end) && e.end.After(start) {
+		if e.event == event && e.begin.Before(end) && e.end.After(start) {
 			all = append(all, e)
 		}
 	}

@@ -70,7 +70,7 @@ func (s *Store) serveThreads(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Store) threads(ctx context.Context, a query) (*threadsAnswer, error) {
-	entries := s.between(a.start, a.end)
+	entries := s.between(a.event, a.start, a.end)
 	if len(entries) == 0 {
 		return nil, errNone
 	}

@@ -9,6 +9,8 @@ export interface Change {
   kind: string;
   /** The rule of a watch, or "". */
   rule: string;
+  /** The event of a profile, or "" for CPU time. */
+  event: string;
   /** Who switched it on, or "". */
   by: string;
   /** Whether a password or a certificate has proven that. */
@@ -36,6 +38,6 @@ export const control: Decoder<Control> = shape<Control>({
   machine: word,
   max_seconds: number,
   changes: list(
-    shape<Change>({ id: text, kind: text, rule: word, by: word, by_verified: withDefault(flag, false), reason: word, end: text, seconds_left: number }),
+    shape<Change>({ id: text, kind: text, rule: word, event: word, by: word, by_verified: withDefault(flag, false), reason: word, end: text, seconds_left: number }),
   ),
 });

@@ -19,8 +19,23 @@ const KINDS: readonly { kind: string; title: string; about: string }[] = [
   { kind: "watch", title: "Watch", about: "Counts each process of this workload by itself, with the errors of its calls" },
   { kind: "timing", title: "Time calls", about: "Measures the time in system calls, for all workloads of the machine" },
   { kind: "exact", title: "Count exactly", about: "Counts every event of the machine, at any cost" },
-  { kind: "profile", title: "Profile", about: "Samples the code of all processes, 99 times a second and CPU" },
+  { kind: "profile", title: "Profile", about: "Samples the code of all processes, 99 times a second and CPU, or at each 64th event" },
 ];
+
+/** What a profile samples the code of. The first is sent as nothing, as older agents expect. */
+const EVENTS: readonly { event: string; title: string }[] = [
+  { event: "", title: "CPU time" },
+  { event: "syscalls", title: "system calls" },
+  { event: "off-cpu", title: "waits" },
+  { event: "ocalls", title: "OCALLs" },
+  { event: "ecalls", title: "ECALLs" },
+  { event: "aex", title: "asynchronous exits" },
+];
+
+/** The fields of a change besides its time and its reason. */
+export function switched(kind: string, name: string, event: string): { kind: string; rule?: string; event?: string } {
+  return { kind, ...(kind === "watch" && { rule: `workload=${name}` }), ...(kind === "profile" && event !== "" && { event }) };
+}
 
 export function Switches({ name, node }: { name: string; node: string }) {
   const session = useSession();
@@ -68,7 +83,8 @@ function Form({ name, longest, switchOn }: { name: string; longest: number; swit
   const lengths = LENGTHS.filter((seconds) => seconds <= longest);
   const start = (kind: string, form: HTMLFormElement | null): void => {
     const entered = new FormData(form ?? undefined);
-    switchOn({ kind, ...(kind === "watch" && { rule: `workload=${name}` }), seconds: Number(entered.get("seconds")), reason: entered.get("reason") });
+    const event = entered.get("event");
+    switchOn({ ...switched(kind, name, typeof event === "string" ? event : ""), seconds: Number(entered.get("seconds")), reason: entered.get("reason") });
   };
   return (
     <form
@@ -100,6 +116,16 @@ function Form({ name, longest, switchOn }: { name: string; longest: number; swit
           {title}
         </button>
       ))}
+      <label>
+        of{" "}
+        <select name="event">
+          {EVENTS.map(({ event, title }) => (
+            <option key={event} value={event}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
       <p class="aside">Each costs more than counting alone. Only Watch is for this workload alone.</p>
     </form>
   );
@@ -108,7 +134,7 @@ function Form({ name, longest, switchOn }: { name: string; longest: number; swit
 /** One thing that is on. */
 function On({ one, stop }: { one: Change; stop: () => void }) {
   const end = Date.parse(one.end) / 1000;
-  const what = `${KINDS.find(({ kind }) => kind === one.kind)?.title ?? one.kind} ${one.rule}`.trim();
+  const what = `${KINDS.find(({ kind }) => kind === one.kind)?.title ?? one.kind} ${one.rule}${one.event}`.trim();
   const by = claimed(one.by, one.by_verified);
   const until = `until ${formatClock(end)} ${zoneName(end)}, ${formatSpan(one.seconds_left)} left`;
   return (

@@ -47,6 +47,7 @@ type Finder struct {
 	files     map[hostfs.FileID]*file
 	tables    map[profiling.Table]bool
 	known     map[int]looked
+	users     map[hostfs.FileID][]int // the processes that map a file, as mappings show it, at the last look
 	functions int
 	listed    time.Time
 	problems  []string
@@ -61,6 +62,7 @@ type looked struct {
 // file is an opened file of a process.
 type file struct {
 	opened  *os.File
+	mapped  hostfs.FileID // as mappings show it
 	program *executable.Program
 	probed  map[uint64]bool // linked addresses
 	links   []io.Closer
@@ -110,8 +112,15 @@ func (f *Finder) Find() error {
 			return err
 		}
 		seen := make(map[int]looked, len(pids))
+		f.users = map[hostfs.FileID][]int{}
+		var changed []changed
 		for _, pid := range pids[:min(len(pids), maxKnown)] {
-			f.process(pid, seen)
+			if one, is := f.look(pid, seen); is {
+				changed = append(changed, one)
+			}
+		}
+		for _, one := range changed {
+			f.process(one, seen)
 		}
 		f.known = seen
 	}
@@ -127,21 +136,35 @@ func (f *Finder) Find() error {
 	return err
 }
 
-// process looks at the files of a process, if they may have changed.
-func (f *Finder) process(pid int, seen map[int]looked) {
+// changed is a process whose files may have changed.
+type changed struct {
+	pid  int
+	maps []hostfs.Mapping
+}
+
+// look reads the mappings of a process, and reports whether its files may have changed.
+func (f *Finder) look(pid int, seen map[int]looked) (one changed, is bool) {
 	program, err := f.Host.Program(uint32(pid))
 	if err != nil {
-		return // it has ended, or is one of the kernel
+		return one, false // it has ended, or is one of the kernel
 	}
 	maps, err := f.Host.Mappings(uint32(pid))
 	if err != nil {
-		return
+		return one, false
+	}
+	for _, m := range maps {
+		if users := f.users[m.File]; m.Executable && (len(users) == 0 || users[len(users)-1] != pid) {
+			f.users[m.File] = append(users, pid)
+		}
 	}
 	now := looked{program, len(maps)}
 	seen[pid] = now
-	if f.known[pid] == now {
-		return
-	}
+	return changed{pid, maps}, f.known[pid] != now
+}
+
+// process looks at the files of a process.
+func (f *Finder) process(of changed, seen map[int]looked) {
+	pid, maps := of.pid, of.maps
 	process := f.Host.Of(uint32(pid))
 	clues, err := reader.Of(f.Host.Reads, pid, func() (tee.Clues, error) { return tee.CluesOf(process), nil })
 	if err != nil {
@@ -194,7 +217,7 @@ func (f *Finder) open(pid int, m hostfs.Mapping) (one *file, isNew bool, err err
 	if err != nil {
 		return nil, false, errors.Join(err, opened.Close())
 	}
-	one = &file{opened: opened, program: program, probed: map[uint64]bool{}}
+	one = &file{opened: opened, mapped: m.File, program: program, probed: map[uint64]bool{}}
 	f.files[id] = one
 	return one, true, nil
 }
@@ -242,6 +265,9 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 	if len(sites) == 0 {
 		return errors.Join(errs...)
 	}
+	if err := f.answer(one); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
 	link, err := f.Sampler.AttachFunctions(hostfs.DescriptorPath(int(one.opened.Fd())), sites)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
@@ -251,6 +277,20 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 		f.functions += len(sites)
 	}
 	return errors.Join(errs...)
+}
+
+// errUnsafe is the error of a file that is not probed, because the kernel would wait for one of its processes.
+var errUnsafe = errors.New("a process that maps the file does not answer")
+
+// answer returns an error if a process that maps a file holds the lock of its memory. The kernel waits for these locks while it attaches
+// probes, and no process of the machine can fork in that time (register_for_each_vma in kernel/events/uprobes.c).
+func (f *Finder) answer(one *file) error {
+	for _, pid := range f.users[one.mapped] {
+		if err := f.Host.Answers(uint32(pid)); err != nil {
+			return fmt.Errorf("%w: %w", errUnsafe, err)
+		}
+	}
+	return nil
 }
 
 // table probes the functions of a table of OCALLs. Their addresses are read from the file that has the table, never from

@@ -10,14 +10,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
-	"github.com/teescope/teescope/internal/agent/profiling/recording"
+	"github.com/teescope/teescope/internal/agent/profiling/calls"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
-	"github.com/teescope/teescope/internal/agent/profiling/unwind"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
@@ -40,6 +41,10 @@ const (
 	moments = 1 << 15
 	// sampleCost is the CPU time of one sample. See docs/user/profile.md.
 	sampleCost = 20 * time.Microsecond
+	// oneOf is the number of events that a sample stands for, of system calls and the like. There may be a million in a second.
+	oneOf = 64
+	// eventRows and eventEntries limit the memory for samples of these events, which are read ten times a second.
+	eventRows, eventEntries = 1 << 19, 2048
 )
 
 // Options configure a Profiler.
@@ -58,26 +63,31 @@ type Profiler struct {
 	opts     Options
 	families families
 	profiles *ring
-	changed  chan struct{} // another frequency is wanted
-	demanded atomic.Bool
+	changed  chan struct{} // other samples are wanted
+	demanded atomic.Pointer[Demand]
 
-	mu      sync.Mutex // protects the fields below
-	lacks   error      // why no samples can be taken; nil if they can
-	hertz   int        // at present
-	tallies profiling.Tallies
+	mu         sync.Mutex // protects the fields below
+	lacks      error      // why no samples can be taken; nil if they can
+	hertz      int        // at present
+	tallies    profiling.Tallies
+	ofEvents   uint64 // samples of events
+	lackEvents error  // why no samples of events can be taken
 
 	// The fields below belong to Run.
-	sampler   *profiling.Sampler
-	table     *symbol.Table
-	tables    *unwind.Tables // nil if stacks are found by frame pointers
-	recording *recording.Recording
-	about     recording.About
-	look      map[*symbol.Process]bool // processes that may need other tables
+	table  *symbol.Table
+	cpu    *source // nil without samples
+	events *source // of system calls and the like; nil unless they can be demanded
+}
+
+// Demand is what a client has requested for a while.
+type Demand struct {
+	More  bool            // samples of CPU time at a higher frequency
+	Event profiling.Event // samples of this event, which is no counter; empty for none
 }
 
 // New returns a Profiler that takes no samples yet.
 func New(o Options) *Profiler {
-	return &Profiler{opts: o, families: newFamilies(), profiles: newRing(), changed: make(chan struct{}, 1), look: map[*symbol.Process]bool{}}
+	return &Profiler{opts: o, families: newFamilies(), profiles: newRing(), changed: make(chan struct{}, 1)}
 }
 
 // Name implements service.Service and collector.Collector.
@@ -98,16 +108,12 @@ func (p *Profiler) Init(context.Context) error {
 		p.opts.Log.Warn("no profiles", "err", err)
 		return nil
 	}
-	p.sampler = sampler
 	// The kernel's list of symbols is opened here, because the kernel checks the privilege to see addresses when the file is
 	// opened.
 	p.table = symbol.New(symbol.Options{
 		Proc: p.opts.Proc, Sys: p.opts.Sys, Cgroup: p.opts.Cgroup, Debug: p.opts.Debug, Reads: p.opts.Reads, Remember: true,
 	})
-	if sampler.Unwinds() {
-		p.tables = unwind.New(sampler, p.table)
-	}
-	p.about.Event, _ = sampler.Event()
+	p.cpu = newSource(sampler, p.table)
 	p.hertz = usual
 	if !p.opts.Always {
 		if err := p.setFrequency(0); err != nil {
@@ -115,20 +121,46 @@ func (p *Profiler) Init(context.Context) error {
 			return errors.Join(p.Shutdown(context.Background()), err)
 		}
 	}
+	p.lackEvents = errOff
+	if p.opts.OnDemand {
+		p.lackEvents = p.openEvents()
+	}
 	return nil
+}
+
+// openEvents loads what takes samples of events. Without it, the others are taken.
+func (p *Profiler) openEvents() error {
+	sampler, err := profiling.Open(profiling.Options{Ready: Events(), Every: oneOf, Unwind: true, Rows: eventRows, Entries: eventEntries, Sys: p.opts.Sys})
+	if err != nil {
+		p.opts.Log.Warn("no profiles of events", "err", err)
+		return err
+	}
+	p.events = newSource(sampler, p.table)
+	return nil
+}
+
+// Events are those whose samples can be demanded, besides samples of CPU time.
+func Events() []profiling.Event {
+	return []profiling.Event{profiling.SystemCalls, profiling.OffCPU, profiling.OCalls, profiling.ECalls, profiling.AEX}
 }
 
 // Shutdown implements service.Shutdowner.
 func (p *Profiler) Shutdown(context.Context) error {
-	if p.sampler == nil {
-		return nil
+	var errs []error
+	for _, s := range []*source{p.cpu, p.events} {
+		if s != nil {
+			errs = append(errs, s.sampler.Close())
+		}
 	}
-	return errors.Join(p.sampler.Close(), p.table.Close())
+	if p.table != nil {
+		errs = append(errs, p.table.Close())
+	}
+	return errors.Join(errs...)
 }
 
-// Demand takes samples at the frequency demanded, or as configured again.
-func (p *Profiler) Demand(more bool) {
-	if p.demanded.Swap(more) != more {
+// Demand takes other samples, in addition to what is configured.
+func (p *Profiler) Demand(d Demand) {
+	if before := p.demanded.Swap(&d); before == nil && d != (Demand{}) || before != nil && *before != d {
 		select {
 		case p.changed <- struct{}{}:
 		default: // a change is pending
@@ -136,33 +168,43 @@ func (p *Profiler) Demand(more bool) {
 	}
 }
 
-// Lacks returns why no samples can be taken, or nil.
-func (p *Profiler) Lacks() error {
+// Lacks returns why no samples of CPU time, or of an event, can be taken, or nil.
+func (p *Profiler) Lacks(e profiling.Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lacks
+	if e == "" || p.lacks != nil {
+		return p.lacks
+	}
+	if p.lackEvents != nil {
+		return p.lackEvents
+	}
+	return p.events.sampler.Lacks(e)
 }
 
 // Spent returns the CPU time that taking samples has cost, from their number.
 func (p *Profiler) Spent() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return time.Duration(p.tallies.Taken) * sampleCost
+	return time.Duration(p.tallies.Taken+p.ofEvents) * sampleCost
 }
 
-// wanted is the frequency that is wanted now.
-func (p *Profiler) wanted() int {
-	switch {
-	case p.demanded.Load():
-		return demanded
-	case p.opts.Always:
-		return usual
+// wanted is what is wanted now: the frequency of samples of CPU time, and another event or none.
+func (p *Profiler) wanted() (hertz int, event profiling.Event) {
+	var d Demand
+	if now := p.demanded.Load(); now != nil {
+		d = *now
 	}
-	return 0
+	switch {
+	case d.More:
+		hertz = demanded
+	case p.opts.Always:
+		hertz = usual
+	}
+	return hertz, d.Event
 }
 
 func (p *Profiler) setFrequency(hertz int) error {
-	err := p.sampler.SetFrequency(hertz)
+	err := p.cpu.sampler.SetFrequency(hertz)
 	if err == nil {
 		p.mu.Lock()
 		p.hertz = hertz
@@ -173,12 +215,12 @@ func (p *Profiler) setFrequency(hertz int) error {
 
 // Run implements service.Runner. A profile that fails is missing, and the agent continues.
 func (p *Profiler) Run(ctx context.Context) error {
-	if p.sampler == nil {
+	if p.cpu == nil {
 		<-ctx.Done()
 		return nil
 	}
 	for ctx.Err() == nil {
-		if p.wanted() == 0 {
+		if hertz, event := p.wanted(); hertz == 0 && event == "" {
 			select {
 			case <-ctx.Done():
 			case <-p.changed:
@@ -190,18 +232,22 @@ func (p *Profiler) Run(ctx context.Context) error {
 	return nil
 }
 
-// profile takes the samples of one profile. It ends early if another frequency is wanted.
+// profile takes the samples of one profile of CPU time, and of one of an event. It ends early if others are wanted.
 func (p *Profiler) profile(ctx context.Context) {
-	hertz := p.wanted()
-	p.recording = recording.New(recording.Options{
-		Table: p.table, All: true, Wanted: func(of *symbol.Process) { p.look[of] = true }, Locations: locations, Bytes: stackBytes, Moments: moments,
-	})
-	before := p.sampler.Tallies()
-	p.about.Frequency, p.about.Weight, p.about.Unwound, p.about.Began = hertz, 1, p.tables != nil, time.Now()
-	p.say("changing the frequency of samples", p.setFrequency(hertz))
-	p.recording.Tick(p.about.Began)
+	hertz, event := p.wanted()
+	now := time.Now()
+	var on []*source
+	if hertz > 0 {
+		kind, _ := p.cpu.sampler.Event()
+		p.cpu.begin(kind, hertz, now)
+		on = append(on, p.cpu)
+		p.say("changing the frequency of samples", p.setFrequency(hertz))
+	}
+	if event != "" && p.beginEvents(event, now) {
+		on = append(on, p.events)
+	}
 	every := slow
-	if hertz == demanded {
+	if hertz == demanded || event != "" {
 		every = fast
 	}
 	ticker, over := time.NewTicker(every), time.After(length)
@@ -209,25 +255,67 @@ func (p *Profiler) profile(ctx context.Context) {
 	for going := true; going; {
 		select {
 		case <-ticker.C:
-			p.say("reading samples", p.drain())
+			p.say("reading samples", p.drain(on))
 			continue
 		case <-over:
 		case <-p.changed:
 		case <-ctx.Done():
-			return // no client fetches it any more
+			p.endEvents(on) // no client fetches the profiles any more
+			return
 		}
 		going = false
 	}
-	p.say("changing the frequency of samples", p.setFrequency(p.wanted()))
-	p.say("reading samples", p.drain())
-	p.about.Lasted = time.Since(p.about.Began)
-	after := p.sampler.Tallies()
-	p.about.Tallies = profiling.Tallies{LostSamples: after.LostSamples - before.LostSamples, LostStacks: after.LostStacks - before.LostStacks}
-	p.say("making a profile", p.finish())
+	next, _ := p.wanted()
+	p.say("changing the frequency of samples", p.setFrequency(next))
+	p.endEvents(on)
+	p.say("reading samples", p.drain(on))
+	for _, s := range on {
+		data, err := s.finish()
+		p.say("making a profile", err)
+		if len(data) > 0 {
+			p.profiles.add(data)
+		}
+	}
 	gone, err := p.table.Prune()
 	p.say("removing ended processes", err)
-	if p.tables != nil {
-		p.say("removing ended processes", p.tables.Prune(gone))
+	for _, s := range []*source{p.cpu, p.events} {
+		if s != nil {
+			p.say("removing ended processes", s.prune(gone))
+		}
+	}
+}
+
+// beginEvents begins to take samples of an event, and reports whether it can.
+func (p *Profiler) beginEvents(event profiling.Event, now time.Time) bool {
+	if p.events == nil {
+		return false
+	}
+	if err := p.events.sampler.Begin(event); err != nil {
+		p.say("taking samples of "+string(event), err)
+		return false
+	}
+	p.events.begin(event, 0, now)
+	p.events.about.Unseen = nil
+	switch event {
+	case profiling.AEX:
+		p.events.about.Unseen = p.events.sampler.Unseen()
+	case profiling.OCalls, profiling.ECalls:
+		p.events.calls = calls.New(calls.Options{
+			Host: host.New(p.opts.Proc.Path(), p.opts.Cgroup, p.opts.Reads), Sampler: p.events.sampler, Out: event == profiling.OCalls,
+		})
+	}
+	return true
+}
+
+// endEvents takes no more samples of an event, if some are taken.
+func (p *Profiler) endEvents(on []*source) {
+	if !slices.Contains(on, p.events) {
+		return
+	}
+	p.say("ending the samples of an event", p.events.sampler.End())
+	if p.events.calls != nil {
+		p.say("ending the samples of an event", p.events.calls.Close())
+		p.events.calls = nil
 	}
 }
 
@@ -238,34 +326,23 @@ func (p *Profiler) say(what string, err error) {
 	}
 }
 
-func (p *Profiler) drain() error {
+func (p *Profiler) drain(on []*source) error {
 	p.table.Tick()
-	p.recording.Tick(time.Now())
-	err := p.sampler.Drain(p.recording.Add)
-	for of := range p.look {
-		if p.tables != nil {
-			err = errors.Join(err, p.tables.Add(of))
+	var errs []error
+	for _, s := range on {
+		problems, err := s.drain()
+		errs = append(errs, err)
+		for _, what := range problems {
+			p.opts.Log.Info("profiles", "incomplete", what)
 		}
 	}
-	clear(p.look)
-	tallies := p.sampler.Tallies()
+	tallies := p.cpu.sampler.Tallies()
+	var ofEvents uint64
+	if p.events != nil {
+		ofEvents = p.events.sampler.Tallies().Taken
+	}
 	p.mu.Lock()
-	p.tallies = tallies
+	p.tallies, p.ofEvents = tallies, ofEvents
 	p.mu.Unlock()
-	return err
-}
-
-// finish makes the profile of what was recorded, and keeps it. A minute without a sample has none.
-func (p *Profiler) finish() error {
-	if p.recording.Kept() == 0 {
-		return nil
-	}
-	out, _ := p.recording.Profile(p.about)
-	p.recording = nil
-	data, err := recording.Encode(out, maxOne)
-	if err != nil {
-		return err
-	}
-	p.profiles.add(data)
-	return nil
+	return errors.Join(errs...)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
 )
 
 // A server gets each profile once and in order, also after a restart of the agent. A server that was away for a while finds the
@@ -50,8 +52,8 @@ func TestAnAgentTakesNoSamplesUnlessItIsTold(t *testing.T) {
 	if err := p.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p.Lacks() == nil || p.sampler != nil || p.wanted() != 0 {
-		t.Errorf("%v, %v", p.Lacks(), p.sampler)
+	if hertz, event := p.wanted(); p.Lacks("") == nil || p.Lacks(profiling.OCalls) == nil || p.cpu != nil || hertz != 0 || event != "" {
+		t.Errorf("%v, %v", p.Lacks(""), p.cpu)
 	}
 	if err := p.Collect(t.Context(), func(m prometheus.Metric) { t.Errorf("it has the sample %v", m.Desc()) }); err != nil {
 		t.Error(err)
@@ -61,16 +63,21 @@ func TestAnAgentTakesNoSamplesUnlessItIsTold(t *testing.T) {
 	}
 }
 
-// The frequency is that of the configuration, unless more is demanded.
+// The frequency is that of the configuration, unless more is demanded. An event is another profile.
 func TestDemandedSamplesAreForAWhile(t *testing.T) {
 	for _, tt := range []struct {
-		always, demanded bool
-		want             int
-	}{{false, false, 0}, {true, false, usual}, {false, true, demanded}, {true, true, demanded}} {
+		always bool
+		demand Demand
+		hertz  int
+	}{
+		{false, Demand{}, 0}, {true, Demand{}, usual}, {false, Demand{More: true}, demanded}, {true, Demand{More: true}, demanded},
+		{false, Demand{Event: profiling.OCalls}, 0}, {true, Demand{Event: profiling.AEX}, usual}, {true, Demand{true, profiling.SystemCalls}, demanded},
+	} {
 		p := New(Options{Always: tt.always, OnDemand: true})
-		p.Demand(tt.demanded)
-		if got := p.wanted(); got != tt.want || len(p.changed) != map[bool]int{true: 1}[tt.demanded] {
-			t.Errorf("%+v: %d, and %d changes", tt, got, len(p.changed))
+		p.Demand(tt.demand)
+		p.Demand(tt.demand)
+		if hertz, event := p.wanted(); hertz != tt.hertz || event != tt.demand.Event || len(p.changed) != map[bool]int{true: 1}[tt.demand != Demand{}] {
+			t.Errorf("%+v: %d, %s and %d changes", tt, hertz, event, len(p.changed))
 		}
 	}
 }
