@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -78,10 +79,16 @@ func (s *teescope) profilesOfEvents(t *testing.T) {
 	if out := run(t, binary, "control", "list", "--server", s.addr); !strings.Contains(out, "syscalls") {
 		t.Errorf("control list: %s", out)
 	}
-	if _, err := try(binary, "control", "profile", "--event", "ocalls", "--for", "1h", "--server", s.addr); err == nil {
-		t.Error("two events are sampled at a time")
+	if out, err := exec.Command(binary, "control", "profile", "--event", "off-cpu", "--for", "1h", "--server", s.addr).CombinedOutput(); err == nil {
+		t.Errorf("two events are sampled at a time: %s", out)
 	}
-	time.Sleep(2 * time.Second) // of samples: 64 calls have one
+	before := s.scrape(t).sum("teescope_profile_samples_total", "outcome", "taken")
+	eventually(t, testLimit, "samples of system calls", func() error {
+		if n := s.scrape(t).sum("teescope_profile_samples_total", "outcome", "taken") - before; n < 500 {
+			return fmt.Errorf("there are %v", n)
+		}
+		return nil
+	})
 	run(t, binary, "control", "end", id, "--server", s.addr)
 	_ = busy.cmd.Process.Kill() // it may have ended
 	eventually(t, testLimit, "a profile of system calls", func() error {

@@ -126,9 +126,11 @@ func (s *Sampler) End() error {
 // forgetAll removes what an earlier event has left: calls and waits that had not ended, and samples that nobody has drained.
 func (s *Sampler) forgetAll() error {
 	for _, name := range ongoing {
-		if err := clearMap(s.object.Map(name)); err != nil {
+		n, err := clearMap(s.object.Map(name))
+		if err != nil {
 			return fmt.Errorf("emptying the map %s: %w", name, err)
 		}
+		s.cleared += n
 	}
 	for range maxGenerations {
 		if err := s.Drain(func(*Sample) {}); err != nil {
@@ -139,18 +141,21 @@ func (s *Sampler) forgetAll() error {
 	return nil
 }
 
-// clearMap removes all entries, each of which has the ID of a thread as its key.
-func clearMap(m *ebpf.Map) error {
+// clearMap removes all entries, each of which has the ID of a thread as its key, and returns their number.
+func clearMap(m *ebpf.Map) (n uint64, err error) {
 	var threads []uint32
 	if err := bpf.Each(m, func(thread uint32, _ []byte) { threads = append(threads, thread) }); err != nil {
-		return err
+		return 0, err
 	}
 	for _, thread := range threads {
-		if err := m.Delete(thread); err != nil && !bpf.IsMissing(err) {
-			return err
+		switch err := m.Delete(thread); {
+		case err == nil:
+			n++
+		case !bpf.IsMissing(err):
+			return n, err
 		}
 	}
-	return nil
+	return n, nil
 }
 
 // Unseen returns the causes of AEXs that are not sampled, and why.
@@ -186,7 +191,7 @@ func (s *Sampler) forgotten() uint64 {
 	for entries.Next(&thread, &begun) {
 		left++
 	}
-	if entries.Err() != nil || began < ended+left {
+	if ended += s.cleared; entries.Err() != nil || began < ended+left {
 		return 0
 	}
 	return began - ended - left

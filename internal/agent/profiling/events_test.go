@@ -148,8 +148,12 @@ func TestEventsTakeTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		call(1000)
+		lost := s.Tallies().LostSamples
 		if err := s.Begin(OffCPU); err != nil {
 			t.Fatal(err)
+		}
+		if n := s.Tallies().LostSamples; n > lost {
+			t.Errorf("%d calls that had not ended count as lost", n-lost)
 		}
 		if _, err := write.Write([]byte{1}); err != nil {
 			t.Fatal(err)

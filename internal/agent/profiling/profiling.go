@@ -137,6 +137,7 @@ type Sampler struct {
 	functions  *bpf.UserProbe        // of OCalls and ECalls
 	attached   []string              // the programs of an event on tracepoints
 	unseen     []string
+	cleared    uint64          // calls and waits that forgetAll has removed
 	ready      map[Event]error // of Options.Ready: why samples of an event cannot be taken, or nil
 	stacks     [maxGenerations]*bpf.Drain[stackKey, stack]
 	samples    [maxGenerations]*bpf.Drain[sampleKey, sampleCount]

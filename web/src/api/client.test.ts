@@ -202,7 +202,7 @@ describe("what is measured for a while", () => {
   it("is read with defaults for what is left out", async () => {
     const read = await (await clientFor(answer(list))).control();
     expect(read?.changes).toEqual([
-      { id: "A1", kind: "timing", rule: "", by: "", by_verified: false, reason: "", end: "2026-01-02T15:10:00Z", seconds_left: 9.5 },
+      { id: "A1", kind: "timing", rule: "", event: "", by: "", by_verified: false, reason: "", end: "2026-01-02T15:10:00Z", seconds_left: 9.5 },
     ]);
   });
 

@@ -70,8 +70,8 @@ type Profiler struct {
 	lacks      error      // why no samples can be taken; nil if they can
 	hertz      int        // at present
 	tallies    profiling.Tallies
-	ofEvents   uint64 // samples of events
-	lackEvents error  // why no samples of events can be taken
+	ofEvents   profiling.Tallies
+	lackEvents error // why no samples of events can be taken
 
 	// The fields below belong to Run.
 	table  *symbol.Table
@@ -185,7 +185,7 @@ func (p *Profiler) Lacks(e profiling.Event) error {
 func (p *Profiler) Spent() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return time.Duration(p.tallies.Taken+p.ofEvents) * sampleCost
+	return time.Duration(p.tallies.Taken+p.ofEvents.Taken) * sampleCost
 }
 
 // wanted is what is wanted now: the frequency of samples of CPU time, and another event or none.
@@ -337,9 +337,9 @@ func (p *Profiler) drain(on []*source) error {
 		}
 	}
 	tallies := p.cpu.sampler.Tallies()
-	var ofEvents uint64
+	var ofEvents profiling.Tallies
 	if p.events != nil {
-		ofEvents = p.events.sampler.Tallies().Taken
+		ofEvents = p.events.sampler.Tallies()
 	}
 	p.mu.Lock()
 	p.tallies, p.ofEvents = tallies, ofEvents

@@ -49,7 +49,7 @@ func TestDemandedEventsAreProfiles(t *testing.T) {
 	taken := func() uint64 {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.ofEvents
+		return p.ofEvents.Taken
 	}
 	name := ""
 	for _, want := range []struct {

@@ -21,7 +21,7 @@ func newFamilies() families {
 		}),
 		samples: own(metric.Desc{
 			Name: "teescope_profile_samples_total", Kind: metric.Counter, Unit: "samples", Labels: []string{"outcome"},
-			Help: "Number of samples of stacks since the agent started: taken of a thread, of an idle CPU, or lost because a buffer was full.",
+			Help: "Number of samples of stacks since the agent started, of CPU time and of events: taken of a thread, of an idle CPU, or lost because a buffer was full.",
 		}),
 		dropped: own(metric.Desc{
 			Name: "teescope_profile_dropped_total", Kind: metric.Counter, Unit: "profiles",
@@ -43,9 +43,9 @@ func (p *Profiler) Collect(_ context.Context, emit func(prometheus.Metric)) erro
 		return nil
 	}
 	emit(p.families.frequency.Value(float64(p.hertz)))
-	emit(p.families.samples.Value(float64(p.tallies.Taken), "taken"))
+	emit(p.families.samples.Value(float64(p.tallies.Taken+p.ofEvents.Taken), "taken"))
 	emit(p.families.samples.Value(float64(p.tallies.Idle), "idle"))
-	emit(p.families.samples.Value(float64(p.tallies.LostSamples), "lost"))
+	emit(p.families.samples.Value(float64(p.tallies.LostSamples+p.ofEvents.LostSamples), "lost"))
 	p.profiles.mu.Lock()
 	defer p.profiles.mu.Unlock()
 	emit(p.families.dropped.Value(float64(p.profiles.dropped)))
