@@ -43,6 +43,8 @@ type profileFlags struct {
 	value string
 	symfs string
 	json  bool
+	// enclave is a file with an enclave's own profile.
+	enclave string
 	// debuginfod downloads symbols that this machine does not have.
 	debuginfod bool
 }
@@ -56,6 +58,10 @@ func (o *profileFlags) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.debuginfod, "debuginfod", false, "download symbols that this machine does not have from the servers in DEBUGINFOD_URLS, which learn what was recorded")
 	complete(cmd, "event", cobra.NoFileCompletions)
 	complete(cmd, "value", cobra.NoFileCompletions)
+}
+
+func (o *profileFlags) enclaveFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.enclave, "enclave", "", "divide the time in an enclave by the shares of this `file`, the enclave's own profile, such as sgx-perf.data")
 }
 
 func (o *profileFlags) jsonFlag(cmd *cobra.Command) {
@@ -87,6 +93,11 @@ func (o *profileFlags) open(name string) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.enclave != "" {
+		if p, err = o.joined(p, name); err != nil {
+			return nil, err
+		}
+	}
 	if o.value != "" && !p.Select(o.value) {
 		var types []string
 		for _, v := range p.Values {
@@ -98,6 +109,19 @@ func (o *profileFlags) open(name string) (*profile.Profile, error) {
 		return nil, fmt.Errorf("%s: all values of %s are 0", name, text.Terminal(p.Values[p.Main].String()))
 	}
 	return p, nil
+}
+
+// joined joins a profile with the enclave's own.
+func (o *profileFlags) joined(p *profile.Profile, name string) (*profile.Profile, error) {
+	inside, err := read.Open(o.enclave, read.Options{Names: o.Names})
+	if err != nil {
+		return nil, fmt.Errorf("--enclave: %w", err)
+	}
+	all, err := profile.JoinEnclave(p, inside, profile.DefaultLimits())
+	if err != nil {
+		return nil, fmt.Errorf("--enclave %s: joining it with %s: %w", text.Terminal(o.enclave), name, err)
+	}
+	return all, nil
 }
 
 // dividing are the flags for the divisor of a profile.
@@ -242,6 +266,7 @@ func profileShow() *cobra.Command {
 	cmd.Flags().StringVar(&cpu, "cpu-time", "", "the CPU `time` that the profile is a sample of: a time such as 5s, or a percentage of a CPU such as 5%")
 	complete(cmd, "cpu-time", cobra.NoFileCompletions)
 	o.flags(cmd)
+	o.enclaveFlag(cmd)
 	return cmd
 }
 
@@ -372,6 +397,7 @@ func profileConvert() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "", "output `format`: "+strings.Join(write.Names(), ", ")+" (default: that of the extension)")
 	o.flags(cmd)
+	o.enclaveFlag(cmd)
 	complete(cmd, "format", cobra.FixedCompletions(write.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

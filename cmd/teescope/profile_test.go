@@ -144,6 +144,53 @@ func TestProfileDiffIsDrawn(t *testing.T) {
 	}
 }
 
+// The time in the enclave is that of the functions in the enclave's own profile, which the source of Gramine's profiler has written: two
+// of six samples in alpha and one in beta. Names need its files, so that its library stands for them here.
+func TestProfileJoinsAnEnclave(t *testing.T) {
+	const gramine = "../../internal/run/profile/read/perfdata/testdata/gramine-flat.data.gz"
+	host := filepath.Join(t.TempDir(), "host.pb.gz")
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	for _, one := range []struct {
+		profile.Frame
+		n int64
+	}{{profile.Frame{Function: "[in enclave]", Library: profile.EnclaveLibrary}, 600}, {profile.Frame{Function: "main", Library: "loader"}, 400}} {
+		f, err := b.Frame(one.Frame)
+		if err == nil {
+			err = b.Add([]uint32{f}, nil, one.n, one.n*1e6)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	format, err := write.Choose("pprof", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := format.Write(&out, b.Profile(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(host, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown, _, err := execute(t, "profile", "show", "--by", "library", "--enclave", gramine, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`^/opt/forks/forks +500000000 +500000000 +50\.00% +0\.500 s`, `libc\.so\.6 +100000000 `, `^loader +400000000 `, `^whole +1000000000 `, `^note: cpu in the enclave, divided by the shares of 6 samples`, `^note: the enclave's own profile: Gramine's profiler wrote this`} {
+		if !regexp.MustCompile(`(?m)` + want).MatchString(shown) {
+			t.Errorf("no line matches %s in\n%s", want, shown)
+		}
+	}
+	a, _ := published(t)
+	for file, want := range map[string]string{a: "no sample was taken in an enclave", host: "none"} {
+		enclave := map[bool]string{true: gramine, false: filepath.Join(t.TempDir(), "none")}[file == a]
+		if _, _, err := execute(t, "profile", "show", "--enclave", enclave, file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--enclave") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 func TestProfileErrors(t *testing.T) {
 	a, b := published(t)
 	empty := filepath.Join(t.TempDir(), "empty")

@@ -94,8 +94,8 @@ func (s *teescope) profilesOfEvents(t *testing.T) {
 	eventually(t, testLimit, "a profile of system calls", func() error {
 		const query = "/api/profiles/merged?format=folded&event=syscalls&label=process:e2ecalls"
 		body, err := get("http://" + s.addr + query)
-		if err != nil || !strings.HasPrefix(body, "e2ecalls;") || !strings.Contains(body, ";kill ") {
-			return fmt.Errorf("%.300s, %v", body, err)
+		if err != nil || !strings.HasPrefix(body, "e2ecalls;") || !strings.Contains(body, ";kill") {
+			return fmt.Errorf("%.2000s, %v", body, err)
 		}
 		return nil
 	})
