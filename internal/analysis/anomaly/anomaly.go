@@ -87,6 +87,7 @@ func Find(ctx context.Context, source query.Source, at time.Time, windows []wind
 	}
 	o := options.withDefaults()
 	q := query.NewAsker(ctx, source, o.PerQuery)
+	o.Metrics = window.Existing(ctx, source, o.Metrics, o.PerQuery)
 	start := at.Add(-o.Span + o.Step)
 	known := history(q, start, at, o.Step)
 	there := make(map[query.Target]bool)

@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -31,6 +32,8 @@ type Options struct {
 	Open func(rule, workload, instance string) analysis.Severity
 	// Limiter states what limits each workload. Without it nothing is stated.
 	Limiter *Limiter
+	// Memo is for evaluations of the same rules and window, so that queries are parsed once. Without it each evaluation parses them.
+	Memo *Memo
 	// whole is the window of the evaluation, where a part of it is judged: see [Signal].
 	whole time.Duration
 	// Around runs a part of an evaluation in a goroutine of its own. It may measure it, and calls it by default.
@@ -109,7 +112,7 @@ func Evaluate(ctx context.Context, source query.Source, rules []Rule, options Op
 	}
 	inner, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	q := &inquiry{Options: o, ctx: inner, source: source, memo: &memo{}, problems: []query.Problem{}}
+	q := &inquiry{Options: o, ctx: inner, source: source, memo: cmp.Or(o.Memo, &Memo{}), problems: []query.Problem{}}
 	result := q.evaluate(rules)
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("analysing the %s before %s: %w", query.Duration(o.Window), o.At.UTC().Format(time.RFC3339), err)

@@ -106,7 +106,7 @@ func (q *inquiry) judgeEach(hosts []host, rules []Rule, all *gathering) {
 		if one := <-parts[i]; one != nil {
 			all.add(*one, h.instances)
 			all.note(h, one.problems)
-			all.sources = append(all.sources, Machine{Name: h.name, Source: onHost{q.source, h, q.memo}})
+			all.sources = append(all.sources, Machine{Name: h.name, Source: q.on(h)})
 		} else {
 			all.tooLate(h)
 		}
@@ -119,7 +119,7 @@ func (q *inquiry) judgeHost(h host, rules []Rule) *part {
 		return nil
 	}
 	its := *q
-	its.source, its.several, its.bare, its.problems = onHost{q.source, h, q.memo}, true, h.bare(), nil
+	its.source, its.several, its.bare, its.problems = q.on(h), true, h.bare(), nil
 	one := its.judgeMachine(h.rules(rules))
 	if q.ctx.Err() != nil {
 		return nil
@@ -129,9 +129,16 @@ func (q *inquiry) judgeHost(h host, rules []Rule) *part {
 	return &one
 }
 
+// on returns the source of one of several machines.
+func (q *inquiry) on(h host) query.Source {
+	return selecting{Source: q.source, memo: q.memo, instances: h.matcher}
+}
+
 // judgeMachine applies the rules to the data of the source.
 func (q *inquiry) judgeMachine(rules []Rule) part {
-	seen := observe(q, rules)
+	q.listMetrics()
+	noteSilence(q)
+	seen := observe(q, rules, nil)
 	targets, gaps := seen.targets(q)
 	judged := judgeAll(q, seen, rules, targets)
 	drafts := present(q, seen, judged.drafts, rules)

@@ -3,17 +3,14 @@
 package engine
 
 import (
-	"context"
 	"maps"
 	"net"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
-	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // Queries that find the machines. The second one finds those without an agent, such as a node exporter alone.
@@ -157,37 +154,4 @@ func matcherOf(instances []string, bare bool) string {
 		values = append(values, "")
 	}
 	return "=~" + strconv.Quote(strings.Join(values, "|"))
-}
-
-// onHost is a source of the series of one machine.
-type onHost struct {
-	query.Source
-	host
-	memo *memo
-}
-
-// on returns a query of this machine.
-func (h onHost) on(expr string) (string, error) {
-	text, err := h.memo.narrow(expr, anyInstance, "all", func(string) bool { return true })
-	return fill(text, "instance", h.matcher), err
-}
-
-var anyInstance = []promql.Matcher{{Label: "instance", Value: anyValue}}
-
-// Instant implements [query.Source].
-func (h onHost) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
-	text, err := h.on(expr)
-	if err != nil {
-		return nil, err
-	}
-	return h.Source.Instant(ctx, text, at)
-}
-
-// Range implements [query.Source].
-func (h onHost) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
-	text, err := h.on(expr)
-	if err != nil {
-		return nil, err
-	}
-	return h.Source.Range(ctx, text, start, end, step)
 }

@@ -5,7 +5,7 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -20,15 +20,9 @@ type inquiry struct {
 	source   query.Source
 	several  bool // the source is one of several machines
 	bare     bool // of these it is the one of the workloads without an instance
-	memo     *memo
+	memo     *Memo
+	metrics  map[string]bool // that the source has; nil is unknown
 	problems []query.Problem
-}
-
-// over returns an inquiry about another window that ends at the same time. Its problems are its own.
-func (q *inquiry) over(window time.Duration) *inquiry {
-	shorter := *q
-	shorter.whole, shorter.Window, shorter.problems = q.entire(), window, nil
-	return &shorter
 }
 
 // answer is the result of one query.
@@ -56,8 +50,43 @@ func over(text string, window, whole time.Duration) string {
 // entire returns the window of the evaluation, also where a part of it is judged.
 func (o Options) entire() time.Duration { return cmp.Or(o.whole, o.Window) }
 
+// listMetrics reads which metrics the source has. Queries about others are not run: most machines have a small part of all
+// metrics. A metric that is scraped for the first time meanwhile belongs to the next evaluation.
+func (q *inquiry) listMetrics() {
+	of, is := q.source.(query.Namer)
+	if !is {
+		return
+	}
+	ctx, cancel := context.WithTimeout(q.ctx, q.PerQuery)
+	defer cancel()
+	names, err := of.Metrics(ctx, "")
+	if err != nil || len(names) == 0 {
+		return // the queries will show why
+	}
+	q.metrics = make(map[string]bool, len(names))
+	for _, name := range names {
+		q.metrics[name] = true
+	}
+}
+
+// silent reports whether a query has no samples, because the source does not have its metrics.
+func (q *inquiry) silent(expr string) bool {
+	return q.metrics != nil && q.memo.query(expr).Silent(func(metric string) bool { return q.metrics[metric] })
+}
+
+// over returns an inquiry about another window that ends at the same time, and about these targets. Its problems are its own.
+func (q *inquiry) over(window time.Duration, targets []query.Target) *inquiry {
+	shorter := *q
+	shorter.whole, shorter.Window, shorter.problems = q.entire(), window, nil
+	shorter.source = ofWorkloads(q.source, q.memo, targets)
+	return &shorter
+}
+
 // instant runs one query and drops samples that are not finite.
 func (q *inquiry) instant(expr string) answer {
+	if q.silent(expr) {
+		return noSamples()
+	}
 	samples, kind, err := q.limits().Instant(q.ctx, q.source, expr, q.At)
 	if kind != "" {
 		return answer{kind: kind, err: err}
@@ -69,11 +98,13 @@ func (q *inquiry) instant(expr string) answer {
 		}
 	}
 	if len(kept) == 0 {
-		return answer{kind: query.Absent, err: fmt.Errorf("no samples")}
+		return noSamples()
 	}
 	by := query.ByTarget(kept)
 	return answer{samples: kept, by: by, machines: query.Machines(by)}
 }
+
+func noSamples() answer { return answer{kind: query.Absent, err: errors.New("no samples")} }
 
 // own runs a query of the engine itself. An answer without samples is not a problem.
 func (q *inquiry) own(text string) answer {
@@ -87,6 +118,9 @@ func (q *inquiry) own(text string) answer {
 
 // ranged runs a range query of the engine itself over the window. It returns false when the query failed.
 func (q *inquiry) ranged(expr string, step time.Duration) (series []query.Series, ok bool) {
+	if q.silent(expr) {
+		return nil, true
+	}
 	series, kind, err := q.limits().Range(q.ctx, q.source, expr, q.At.Add(step-q.Window), q.At, step)
 	switch kind {
 	case query.Failed:

@@ -91,10 +91,16 @@ var passing = []LimitKind{LimitQuota, LimitMemory, LimitDisk, LimitEPC, LimitBou
 // limit a workload any more. A quota that has ended limits no workload, also if what does is unknown.
 func (q *inquiry) limitsNow(s scene, rule Rule, limits []statedLimit, found []draft) {
 	window, ok := q.part(newestParts[len(newestParts)-1])
-	if !ok || !slices.ContainsFunc(limits, func(l statedLimit) bool { return slices.Contains(passing, l.Limit.Limit) }) {
+	var targets []query.Target
+	for _, l := range limits {
+		if slices.Contains(passing, l.Limit.Limit) {
+			targets = append(targets, query.Target{Workload: l.Workload, Instance: l.Instance})
+		}
+	}
+	if !ok || len(targets) == 0 {
 		return
 	}
-	recent := q.over(window)
+	recent := q.over(window, targets)
 	now := s.over(recent.Options)
 	now.answers = make(answers, len(rule.Signals))
 	recent.askLimits(now, rule)

@@ -11,9 +11,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/promql"
 )
 
-// A memo holds what parsing queries has shown, so that each is parsed once and not for each machine and figure. It is safe
-// for concurrent use.
-type memo struct{ narrowed, sums, selected sync.Map }
+// A Memo holds what parsing queries has shown, so that each is parsed once and not for each machine, figure and evaluation. It
+// is for evaluations of the same rules and window, which bound it. It is safe for concurrent use.
+type Memo struct{ narrowed, sums, selected, parsed sync.Map }
 
 // remember returns what find returned for this key.
 func remember[V any](known *sync.Map, key string, find func() V) V {
@@ -34,7 +34,7 @@ type text struct {
 }
 
 // narrow is [promql.Narrow]. scope names the function of.
-func (m *memo) narrow(expr string, only []promql.Matcher, scope string, of func(metric string) bool) (string, error) {
+func (m *Memo) narrow(expr string, only []promql.Matcher, scope string, of func(metric string) bool) (string, error) {
 	key := scope + anyValue + expr
 	open := make([]promql.Matcher, len(only))
 	for i, o := range only {
@@ -58,9 +58,20 @@ func fill(expr, label, matcher string) string {
 }
 
 // sum is [promql.Sum] by workload and machine.
-func (m *memo) sum(expr string) string {
+func (m *Memo) sum(expr string) string {
 	return remember(&m.sums, expr, func() string { return promql.Sum(expr, "workload", "instance") })
 }
+
+// query returns a parsed query. One that cannot be parsed is never silent, and no label keeps it apart.
+func (m *Memo) query(expr string) promql.Query {
+	return remember(&m.parsed, expr, func() promql.Query {
+		q, _ := promql.Parse(expr)
+		return q
+	})
+}
+
+// apart reports whether a query keeps workloads apart: see [promql.Query.Apart].
+func (m *Memo) apart(expr string) bool { return m.query(expr).Apart("workload") }
 
 type rate struct {
 	metric string
@@ -69,7 +80,7 @@ type rate struct {
 }
 
 // selectedRate is [promql.SelectedRate].
-func (m *memo) selectedRate(expr string) (metric string, over time.Duration, ok bool) {
+func (m *Memo) selectedRate(expr string) (metric string, over time.Duration, ok bool) {
 	r := remember(&m.selected, expr, func() (r rate) {
 		r.metric, r.over, r.ok = promql.SelectedRate(expr)
 		return r

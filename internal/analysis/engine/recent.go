@@ -47,17 +47,26 @@ func present(q *inquiry, s scene, drafts []draft, rules []Rule) []draft {
 		if len(asked) == 0 {
 			break
 		}
-		recent := q.over(window)
+		recent := q.over(window, targetsOf(open))
 		now := s.over(recent.Options)
 		now.answers = askAll(recent, needsOf(asked, recent.Options))
 		now.loads = readLoads(recent, now.answers)
 		open = slices.DeleteFunc(open, func(d draft) bool {
-			goesOn, known := now.goesOn(s, ruleOf(d, asked), query.Target{Workload: d.Workload, Instance: d.Instance})
+			goesOn, known := now.goesOn(s, ruleOf(d, asked), d.target())
 			ended[d.ID] = known && !goesOn
 			return known
 		})
 	}
 	return slices.DeleteFunc(drafts, func(d draft) bool { return ended[d.ID] })
+}
+
+func (d draft) target() query.Target { return query.Target{Workload: d.Workload, Instance: d.Instance} }
+
+func targetsOf(drafts []draft) (all []query.Target) {
+	for _, d := range drafts {
+		all = append(all, d.target())
+	}
+	return all
 }
 
 // rulesOf returns the rules that have drafts.
@@ -121,14 +130,15 @@ type early struct {
 // starts does other work than later.
 func (y young) judge(q *inquiry, rules []Rule) early {
 	all := early{judged: make(map[query.Target]time.Duration)}
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Machine })
 	for window, targets := range y {
-		its := q.over(window)
-		s := observe(its, rules)
+		its := q.over(window, targets)
+		s := observe(its, rules, targets)
 		targets = slices.DeleteFunc(targets, func(t query.Target) bool { return s.absence(t) != "" })
 		if len(targets) == 0 {
 			continue
 		}
-		j := judgeAll(its, s, slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Machine }), targets)
+		j := judgeAll(its, s, rules, targets)
 		for t := range j.workloads {
 			all.judged[t] = window
 		}

@@ -14,7 +14,7 @@ import (
 // A scene holds all answers of the source for one window. It does not change once it is made.
 type scene struct {
 	several bool // there are other machines, which are not in the answers
-	memo    *memo
+	memo    *Memo
 	texts   map[string]string     // of signals, with the window
 	loadOf  map[query.Target]Load // what [scene.load] returned
 	Options
@@ -31,9 +31,8 @@ type scene struct {
 	blind          string          // why nothing can be judged; empty otherwise
 }
 
-// observe runs all queries of an evaluation.
-func observe(q *inquiry, rules []Rule) scene {
-	noteSilence(q)
+// observe runs all queries of an evaluation. With targets it is about these only.
+func observe(q *inquiry, rules []Rule, targets []query.Target) scene {
 	m, blindMachines := readMachines(q)
 	counted, blindSampling := readSampling(q)
 	there, blindPresence := readPresences(q)
@@ -42,7 +41,10 @@ func observe(q *inquiry, rules []Rule) scene {
 	found := askAll(q, n)
 	load := readLoads(q, found)
 	over := readTrends(q, rules, found)
-	workloads, cut := found.workloads(q)
+	workloads, cut := targets, []query.Target(nil)
+	if targets == nil {
+		workloads, cut = found.workloads(q)
+	}
 	blind := cmp.Or(blindPresence, blindSampling, blindMachines)
 	if blind == "" {
 		there, blind = there.sighted(q, workloads)

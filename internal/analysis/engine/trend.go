@@ -56,6 +56,9 @@ func (t Trend) worth(a answer) bool {
 // trend runs one query at several times up to the end of the window.
 func (q *inquiry) trend(rule, expr string) map[query.Target][]query.Point {
 	step := trendStride * q.Window
+	if q.silent(expr) {
+		return nil
+	}
 	series, kind, err := q.limits().Range(q.ctx, q.source, expr, q.At.Add(-(trendSteps-1)*step), q.At, step)
 	if kind != "" && kind != query.Absent {
 		q.note(query.Problem{Kind: kind, Query: expr, Error: err.Error(), Rules: []string{rule}})

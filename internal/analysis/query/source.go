@@ -20,6 +20,13 @@ type Source interface {
 	Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error)
 }
 
+// A Namer is a [Source] that knows which metrics it has. Not every source can list them cheaply.
+type Namer interface {
+	// Metrics returns the names of the metrics that have series with these labels, of any time. The selector is that of a
+	// query, without a name; empty selects all series.
+	Metrics(ctx context.Context, selector string) ([]string, error)
+}
+
 // A Sample is one element of a vector.
 type Sample struct {
 	Labels map[string]string

@@ -26,6 +26,8 @@ type Options struct {
 	Workloads int           // limit of the workloads with windows; 128
 	Metrics   []Metric      // [Metrics]
 	PerQuery  time.Duration // time limit of a query; 10 s
+	// Cache has observations of the windows before, of the same source. The window then ends at a multiple of the interval.
+	Cache *Cache
 }
 
 const (
@@ -83,15 +85,16 @@ func Compute(ctx context.Context, source query.Source, at time.Time, options Opt
 			query.Duration(o.Window), leastObservations, query.Duration(o.Interval))})
 		return nil, q.Problems
 	}
-	start := at.Add(-o.Window + o.Interval)
+	if o.Cache != nil {
+		at = at.Truncate(o.Interval)
+	}
+	metrics := Existing(ctx, source, o.Metrics, o.PerQuery)
 	var stats []Stat
-	for _, m := range o.Metrics {
-		for _, s := range q.Range(m.each(query.Duration(o.Interval*5/2)), start, at, o.Interval) {
-			p := query.TargetOf(s.Labels)
+	for _, m := range metrics {
+		for p, x := range o.Cache.observations(q, m, at, o) {
 			if p.Workload == "idle" || m.Machine != (p.Workload == "") {
 				continue
 			}
-			x := query.Values(s.Points)
 			box := stat.BoxOf(x)
 			if box.N < leastObservations {
 				continue
@@ -103,6 +106,24 @@ func Compute(ctx context.Context, source query.Source, at time.Time, options Opt
 		}
 	}
 	return bounded(stats, o.Workloads, q)
+}
+
+// Existing returns the metrics that the source may have. Queries about the others have no samples.
+func Existing(ctx context.Context, source query.Source, metrics []Metric, within time.Duration) []Metric {
+	of, is := source.(query.Namer)
+	if !is {
+		return metrics
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	names, err := of.Metrics(ctx, "")
+	if err != nil || len(names) == 0 {
+		return metrics
+	}
+	return slices.DeleteFunc(slices.Clone(metrics), func(m Metric) bool {
+		family, _, _ := strings.Cut(m.Selector, "{")
+		return !slices.Contains(names, family)
+	})
 }
 
 // bounded keeps the most important workloads: those with enclaves first, then those with the most processor time.

@@ -8,6 +8,7 @@
 package findings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,9 +86,11 @@ type Analyst struct {
 	past     *archive
 	damaged  []string // why the silences of the file are not used
 	routes   *http.ServeMux
-	unusual  unusual      // used only by Run
-	threads  *threadNames // used only by Run
-	code     *code        // used only by Run
+	memo     *engine.Memo             // used only by Run
+	unusual  unusual                  // used only by Run
+	observed map[string]*window.Cache // by machine; used only by Run
+	threads  *threadNames             // used only by Run
+	code     *code                    // used only by Run
 	telling  sync.Mutex
 
 	mu     sync.Mutex
@@ -109,7 +112,7 @@ const (
 // New creates an analyst. It sends no queries before Run.
 func New(o Options) *Analyst {
 	a := &Analyst{
-		opts: o, unusual: make(unusual), families: newFamilies(), asking: make(queue, 1),
+		opts: o, unusual: make(unusual), memo: &engine.Memo{}, observed: make(map[string]*window.Cache), families: newFamilies(), asking: make(queue, 1),
 		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0}, threads: newThreadNames(o), code: newCode(o),
 	}
 	a.routes = a.newRoutes()
@@ -163,7 +166,7 @@ func (a *Analyst) Run(ctx context.Context) error {
 // evaluate evaluates all rules over the window that ends at a time. open has the severities of open findings by ID.
 func (a *Analyst) evaluate(ctx context.Context, at time.Time, limit time.Duration, open map[string]analysis.Severity) (engine.Result, error) {
 	result, err := engine.Evaluate(ctx, a.opts.Source, a.opts.Rules, engine.Options{
-		Window: a.opts.Window, At: at, Timeout: limit, Around: a.metered, Overrides: a.opts.Overrides, Limiter: a.opts.Limiter,
+		Memo: a.memo, Window: a.opts.Window, At: at, Timeout: limit, Around: a.metered, Overrides: a.opts.Overrides, Limiter: a.opts.Limiter,
 		Open: func(rule, workload, instance string) analysis.Severity {
 			if len(open) == 0 {
 				return ""
@@ -198,6 +201,7 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	a.unusual.keep(result.Machines)
+	a.observe(result.Machines)
 	var all []query.Problem
 	for i, m := range result.Machines {
 		if ctx.Err() != nil {
@@ -205,7 +209,7 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 				"%d of %d machines have no box plots of this window: %s are over", len(result.Machines)-i, len(result.Machines), query.Duration(maxTime))})
 			break
 		}
-		windows, problems := window.Compute(ctx, m.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape})
+		windows, problems := window.Compute(ctx, m.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape, Cache: a.observed[m.Name]})
 		if a.opts.Keep != nil {
 			if err := window.Store(ctx, a.opts.Keep, windows); err != nil {
 				problems = append(problems, query.Problem{Kind: query.Failed, Error: err.Error()})
@@ -220,6 +224,20 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 		result.AtOnce[f.ID] = true // the search bounds its own rate of false alarms, so no second analysis has to confirm it
 	}
 	return result, nil
+}
+
+// mostObserved is the number of machines whose observations are kept for the next windows, as a bound for their memory.
+const mostObserved = 4
+
+// observe keeps the caches of observations of these machines, if they are few.
+func (a *Analyst) observe(machines []engine.Machine) {
+	before := a.observed
+	a.observed = make(map[string]*window.Cache)
+	for _, m := range machines {
+		if len(machines) <= mostObserved {
+			a.observed[m.Name] = cmp.Or(before[m.Name], &window.Cache{})
+		}
+	}
 }
 
 // bounded keeps the first problems, and failed queries before all others.

@@ -9,7 +9,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/teescope/teescope/internal/analysis/query"
@@ -49,6 +52,29 @@ func (s *Source) While(condition func() error) *Source {
 		}
 		return s.enter(ctx)
 	}}
+}
+
+// Metrics implements [query.Namer].
+func (s *Source) Metrics(ctx context.Context, selector string) ([]string, error) {
+	var only []*labels.Matcher
+	if selector != "" {
+		var err error
+		if only, err = parser.NewParser(parser.Options{}).ParseMetricSelector(selector); err != nil {
+			return nil, err
+		}
+	}
+	ctx, _, db, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	q, err := db.Querier(math.MinInt64, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	names, _, err := q.LabelValues(ctx, model.MetricNameLabel, nil, only...)
+	return names, err
 }
 
 // Instant implements [query.Source].

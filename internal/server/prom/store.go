@@ -147,8 +147,7 @@ func (q memQuerier) Select(ctx context.Context, sorted bool, _ *storage.SelectHi
 		if ctx.Err() != nil {
 			return storage.ErrSeriesSet(ctx.Err())
 		}
-		unlike := func(x *labels.Matcher) bool { return !x.Matches(m.labels.Get(x.Name)) }
-		if slices.ContainsFunc(matchers, unlike) {
+		if !m.matches(matchers) {
 			continue
 		}
 		if points := m.between(q.mint, q.maxt); len(points) > 0 {
@@ -161,6 +160,10 @@ func (q memQuerier) Select(ctx context.Context, sorted bool, _ *storage.SelectHi
 	return set
 }
 
+func (m *memSeries) matches(matchers []*labels.Matcher) bool {
+	return !slices.ContainsFunc(matchers, func(x *labels.Matcher) bool { return !x.Matches(m.labels.Get(x.Name)) })
+}
+
 // between returns the points from mint to maxt, both inclusive.
 func (m *memSeries) between(mint, maxt int64) []memPoint {
 	at := func(t int64) int {
@@ -170,9 +173,18 @@ func (m *memSeries) between(mint, maxt int64) []memPoint {
 	return m.points[at(mint):at(maxt+1)]
 }
 
-// LabelValues implements storage.Querier. PromQL never calls it.
-func (memQuerier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
+// LabelValues implements storage.Querier. [Source.Metrics] calls it for names of metrics, and PromQL never does.
+func (q memQuerier) LabelValues(_ context.Context, _ string, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	var names []string
+	for name, all := range q.byName {
+		for _, m := range all {
+			if m.matches(matchers) {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	return names, nil, nil
 }
 
 // LabelNames implements storage.Querier. PromQL never calls it.
