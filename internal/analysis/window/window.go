@@ -26,8 +26,6 @@ type Options struct {
 	Workloads int           // limit of the workloads with windows; 128
 	Metrics   []Metric      // [Metrics]
 	PerQuery  time.Duration // time limit of a query; 10 s
-	// Cache has observations of the windows before, of the same source. The window then ends at a multiple of the interval.
-	Cache *Cache
 }
 
 const (
@@ -85,16 +83,15 @@ func Compute(ctx context.Context, source query.Source, at time.Time, options Opt
 			query.Duration(o.Window), leastObservations, query.Duration(o.Interval))})
 		return nil, q.Problems
 	}
-	if o.Cache != nil {
-		at = at.Truncate(o.Interval)
-	}
-	metrics := Existing(ctx, source, o.Metrics, o.PerQuery)
+	start := at.Add(-o.Window + o.Interval)
 	var stats []Stat
-	for _, m := range metrics {
-		for p, x := range o.Cache.observations(q, m, at, o) {
+	for _, m := range Existing(ctx, source, o.Metrics, o.PerQuery) {
+		for _, s := range q.Range(m.each(query.Duration(o.Interval*5/2)), start, at, o.Interval) {
+			p := query.TargetOf(s.Labels)
 			if p.Workload == "idle" || m.Machine != (p.Workload == "") {
 				continue
 			}
+			x := query.Values(s.Points)
 			box := stat.BoxOf(x)
 			if box.N < leastObservations {
 				continue

@@ -8,7 +8,6 @@
 package findings
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,11 +85,11 @@ type Analyst struct {
 	past     *archive
 	damaged  []string // why the silences of the file are not used
 	routes   *http.ServeMux
-	memo     *engine.Memo             // used only by Run
-	unusual  unusual                  // used only by Run
-	observed map[string]*window.Cache // by machine; used only by Run
-	threads  *threadNames             // used only by Run
-	code     *code                    // used only by Run
+	memo     *engine.Memo
+	boxes    boxes        // used only by Run
+	unusual  unusual      // used only by Run
+	threads  *threadNames // used only by Run
+	code     *code        // used only by Run
 	telling  sync.Mutex
 
 	mu     sync.Mutex
@@ -112,7 +111,7 @@ const (
 // New creates an analyst. It sends no queries before Run.
 func New(o Options) *Analyst {
 	a := &Analyst{
-		opts: o, unusual: make(unusual), memo: &engine.Memo{}, observed: make(map[string]*window.Cache), families: newFamilies(), asking: make(queue, 1),
+		opts: o, memo: &engine.Memo{}, boxes: make(boxes), unusual: make(unusual), families: newFamilies(), asking: make(queue, 1),
 		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0}, threads: newThreadNames(o), code: newCode(o),
 	}
 	a.routes = a.newRoutes()
@@ -192,7 +191,7 @@ func (a *Analyst) metered(f func()) {
 	a.cpu += cpu
 }
 
-// look evaluates all rules, stores the box plots of the window, and looks for anomalies at a longer interval.
+// look evaluates all rules. At longer intervals it stores the box plots of the window, and looks for anomalies.
 func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error) {
 	result, err := a.evaluate(ctx, at, maxTime, a.ledger.Severities())
 	if err != nil || result.Workloads == 0 && firstFailure(result) != nil {
@@ -201,7 +200,7 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	a.unusual.keep(result.Machines)
-	a.observe(result.Machines)
+	a.boxes.keep(result.Machines)
 	var all []query.Problem
 	for i, m := range result.Machines {
 		if ctx.Err() != nil {
@@ -209,14 +208,19 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 				"%d of %d machines have no box plots of this window: %s are over", len(result.Machines)-i, len(result.Machines), query.Duration(maxTime))})
 			break
 		}
-		windows, problems := window.Compute(ctx, m.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape, Cache: a.observed[m.Name]})
+		if !a.boxes.due(m, at, a.opts.Window) && !a.unusual.due(m, at) {
+			all = append(all, a.boxes[m.Name].problems...)
+			continue
+		}
+		windows, problems := window.Compute(ctx, m.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape})
 		if a.opts.Keep != nil {
 			if err := window.Store(ctx, a.opts.Keep, windows); err != nil {
 				problems = append(problems, query.Problem{Kind: query.Failed, Error: err.Error()})
 			}
 		}
-		problems = append(problems, a.unusual.look(ctx, m, a.opts.Keep, at, windows)...)
-		all = append(all, about(m, problems)...)
+		problems = about(m, append(problems, a.unusual.look(ctx, m, a.opts.Keep, at, windows)...))
+		a.boxes.made(m, at, windows, problems)
+		all = append(all, problems...)
 	}
 	result.Problems = append(result.Problems, bounded(all)...)
 	for _, f := range a.unusual.found() {
@@ -224,20 +228,6 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 		result.AtOnce[f.ID] = true // the search bounds its own rate of false alarms, so no second analysis has to confirm it
 	}
 	return result, nil
-}
-
-// mostObserved is the number of machines whose observations are kept for the next windows, as a bound for their memory.
-const mostObserved = 4
-
-// observe keeps the caches of observations of these machines, if they are few.
-func (a *Analyst) observe(machines []engine.Machine) {
-	before := a.observed
-	a.observed = make(map[string]*window.Cache)
-	for _, m := range machines {
-		if len(machines) <= mostObserved {
-			a.observed[m.Name] = cmp.Or(before[m.Name], &window.Cache{})
-		}
-	}
 }
 
 // bounded keeps the first problems, and failed queries before all others.

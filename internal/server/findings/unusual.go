@@ -37,10 +37,16 @@ func (u unusual) keep(machines []engine.Machine) {
 	})
 }
 
+// due reports whether a machine must be searched again.
+func (u unusual) due(m engine.Machine, at time.Time) bool {
+	last, searched := u[m.Name]
+	return !searched || at.Before(last.at) || at.Sub(last.at) >= unusualEvery
+}
+
 // look searches a machine for anomalies at most every unusualEvery. With an appender, it also carries the medians of
 // earlier weeks forward. If a query fails, the anomalies of the previous search stay.
 func (u unusual) look(ctx context.Context, m engine.Machine, keep window.Appender, at time.Time, windows []window.Stat) []query.Problem {
-	if last, searched := u[m.Name]; searched && at.Sub(last.at) >= 0 && at.Sub(last.at) < unusualEvery {
+	if !u.due(m, at) {
 		return nil
 	}
 	found, problems := anomaly.Find(ctx, m.Source, at, windows, anomaly.Options{})

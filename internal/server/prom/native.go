@@ -58,7 +58,7 @@ func (a *nativeAppender) Append(
 	full := ls.Get(model.MetricNameLabel)
 	at := strings.LastIndexByte(full, '_')
 	// The start of a histogram follows it. The next appender joins the two.
-	if h != nil || fh != nil || at < 0 || full[at:] == createdSuffix || !storedAsNative[full[:at]] {
+	if h != nil || fh != nil || at < 0 || !isPart(full[at:]) || !storedAsNative[full[:at]] {
 		return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
 	}
 	name, suffix := full[:at], full[at:]
@@ -77,6 +77,11 @@ func (a *nativeAppender) Append(
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	return a.AppenderV2.Append(ref, labels.NewBuilder(ls).Set(model.MetricNameLabel, name).Labels(), st, t, 0, h, fh, opts)
+}
+
+// isPart reports whether a suffix is that of a series of a classic histogram.
+func isPart(suffix string) bool {
+	return suffix == bucketSuffix || suffix == sumSuffix || suffix == countSuffix
 }
 
 // collect adds one series to its histogram.

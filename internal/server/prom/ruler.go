@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/util/strutil"
 
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/quietlog"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
@@ -151,8 +152,9 @@ func (r *ruler) loaded() rulefile.Loader {
 
 // attach creates the rule manager of an opened database. Nothing is evaluated before run.
 func (r *ruler) attach(s *Server) *rules.Manager {
+	queries := &ruleQueries{db: s.db, run: rules.EngineQueryFunc(s.engine, s.db), parsed: map[string]promql.Query{}}
 	m := rules.NewManager(&rules.ManagerOptions{
-		QueryFunc:       rules.EngineQueryFunc(s.engine, s.db),
+		QueryFunc:       queries.query,
 		NotifyFunc:      func(context.Context, string, ...*rules.Alert) {}, // evaluated reports alerts instead
 		Context:         s.evaluating,
 		Appendable:      &guard{s.db, s.health},

@@ -9,7 +9,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -68,13 +67,7 @@ func (s *Source) Metrics(ctx context.Context, selector string) ([]string, error)
 		return nil, err
 	}
 	defer leave()
-	q, err := db.Querier(math.MinInt64, math.MaxInt64)
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	names, _, err := q.LabelValues(ctx, model.MetricNameLabel, nil, only...)
-	return names, err
+	return metricNames(ctx, db, only...)
 }
 
 // Instant implements [query.Source].
