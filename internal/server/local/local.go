@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/lib/jsonapi"
+	"github.com/teescope/teescope/internal/lib/packed"
 	"github.com/teescope/teescope/internal/lib/requester"
 	"github.com/teescope/teescope/internal/lib/supervisor"
 )
@@ -50,6 +51,9 @@ type Agent struct {
 	client  *http.Client
 	clients http.RoundTripper // for requests that are passed on
 	text    atomic.Int64      // size of the last text of metrics, in bytes
+	// spare is the buffer of the last scrape for the next one. A text has a megabyte with 128 workloads. As garbage, it would be a
+	// quarter of what a server allocates.
+	spare atomic.Pointer[bytes.Buffer]
 }
 
 // New returns the agent that dial connects to.
@@ -73,17 +77,32 @@ type answer struct {
 
 // get returns the body of an answer.
 func (a *Agent) get(ctx context.Context, path, accept string) ([]byte, error) {
-	got, err := a.do(ctx, path, accept, 0)
+	got, err := a.do(ctx, path, accept, bufferFor(0))
 	return got.body, err
 }
 
 // metrics returns the agent's metrics in a format.
 func (a *Agent) metrics(ctx context.Context, format expfmt.Format) ([]byte, error) {
-	got, err := a.do(ctx, "/metrics", string(format), a.text.Load())
+	last := a.text.Load()
+	body := a.spare.Swap(nil)
+	if body == nil || int64(body.Cap()) < last {
+		body = bufferFor(last)
+	}
+	got, err := a.do(ctx, "/metrics", string(format), body)
 	if err == nil {
 		a.text.Store(int64(len(got.body)))
 	}
 	return got.body, err
+}
+
+// mostSpare is the largest buffer that is kept between two scrapes, in bytes.
+const mostSpare = 8 << 20
+
+// keep keeps the buffer of a text that is not used any more for the next one.
+func (a *Agent) keep(text []byte) {
+	if cap(text) > 0 && cap(text) <= mostSpare {
+		a.spare.Store(bytes.NewBuffer(text[:0]))
+	}
 }
 
 // bufferFor returns an empty buffer for about as many bytes as there were last time. A buffer that grows leaves several times its size
@@ -92,7 +111,7 @@ func bufferFor(last int64) *bytes.Buffer {
 	return bytes.NewBuffer(make([]byte, 0, last+last/8+bytes.MinRead))
 }
 
-func (a *Agent) do(ctx context.Context, path, accept string, expected int64) (got answer, err error) {
+func (a *Agent) do(ctx context.Context, path, accept string, body *bytes.Buffer) (got answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
@@ -102,11 +121,11 @@ func (a *Agent) do(ctx context.Context, path, accept string, expected int64) (go
 	if accept != "" {
 		req.Header.Set("Accept", accept)
 	}
-	return a.send(req, expected)
+	return a.send(req, body)
 }
 
-// send sends a request, and reads an answer of about the expected bytes.
-func (a *Agent) send(req *http.Request, expected int64) (got answer, err error) {
+// send sends a request, and reads the answer into an empty buffer.
+func (a *Agent) send(req *http.Request, body *bytes.Buffer) (got answer, err error) {
 	resp, err := a.client.Do(req)
 	if err != nil {
 		var of *url.Error
@@ -116,7 +135,6 @@ func (a *Agent) send(req *http.Request, expected int64) (got answer, err error) 
 		return got, fmt.Errorf("asking the agent: %w", err)
 	}
 	defer resp.Body.Close()
-	body := bufferFor(expected)
 	_, err = body.ReadFrom(io.LimitReader(resp.Body, maxText+1))
 	switch {
 	case err != nil:
@@ -143,7 +161,7 @@ func (a *Agent) Lines(ctx context.Context, question []byte) ([]byte, error) {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	got, err := a.send(req, 0)
+	got, err := a.send(req, bufferFor(0))
 	return got.body, err
 }
 
@@ -153,7 +171,7 @@ const profileHeader = "Teescope-Profile"
 // NextProfile returns the oldest profile of the agent that is newer than the named one, and its name, or no data if there is
 // none. With an empty name it is the oldest one that the agent has.
 func (a *Agent) NextProfile(ctx context.Context, after string) (data []byte, name string, err error) {
-	resp, err := a.do(ctx, "/api/profiles/next?after="+url.QueryEscape(after), "", 0)
+	resp, err := a.do(ctx, "/api/profiles/next?after="+url.QueryEscape(after), "", bufferFor(0))
 	if err != nil {
 		return nil, "", err
 	}
@@ -203,16 +221,21 @@ type Own interface {
 type Both struct {
 	agent *Agent
 	own   Own
-	text  atomic.Int64 // size of the last text of this process's metrics, in bytes
+	pack  func(family string) bool // which classic histograms a scrape gets as one line each; nil is none
+	text  atomic.Int64             // size of the last text of this process's metrics, in bytes
 }
 
-// With adds the agent's metrics to others.
-func (a *Agent) With(own Own) *Both { return &Both{agent: a, own: own} }
+// With adds the agent's metrics to others. A scrape gets the classic histograms that pack selects as one line each: see package
+// packed.
+func (a *Agent) With(own Own, pack func(family string) bool) *Both {
+	return &Both{agent: a, own: own, pack: pack}
+}
 
 // WriteText writes all metrics. Without the agent it writes those of this process, and returns an error.
 func (b *Both) WriteText(w io.Writer, format expfmt.Format) error {
 	agent, own, err := b.texts(context.Background(), format)
-	return errors.Join(err, merge(w, agent, own))
+	defer b.agent.keep(agent)
+	return errors.Join(err, merge(w, agent, own, unchanged))
 }
 
 // texts returns the metrics of the agent and of this process. With an error there are those of this process only.
@@ -254,13 +277,26 @@ func (b *Both) Scraped() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		format := expfmt.NegotiateAccept(r.Header, openMetrics, expfmt.NewFormat(expfmt.TypeTextPlain))
 		agent, own, err := b.texts(r.Context(), format)
+		defer b.agent.keep(agent)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", string(format))
-		_ = merge(w, agent, own) // fails only when the client has gone
+		samples := unchanged
+		if format.FormatType() == expfmt.TypeOpenMetrics {
+			samples = b.packed
+		}
+		_ = merge(w, agent, own, samples) // fails only when the client has gone
 	})
+}
+
+// packed returns the samples of a family, with one line for each histogram that the database stores as one series.
+func (b *Both) packed(f family) []byte {
+	if b.pack == nil || !b.pack(string(f.name)) {
+		return f.samples
+	}
+	return packed.Pack(f.name, f.samples)
 }
 
 // Ready is a service that delays the start until the agent is ready, up to a time limit.

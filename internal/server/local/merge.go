@@ -13,6 +13,9 @@ const end = "# EOF\n"
 // family is the part of a text about one metric family: comments, and samples.
 type family struct{ name, comments, samples []byte }
 
+// unchanged returns the samples of a family.
+func unchanged(f family) []byte { return f.samples }
+
 // families splits a text. Every family begins with its comments.
 func families(text []byte, each func(family)) {
 	text = bytes.TrimSuffix(text, []byte(end))
@@ -40,8 +43,9 @@ func leading(text []byte, comments bool) []byte {
 	return text[:n]
 }
 
-// merge writes two texts of the same format as one. The samples of a family that both have must follow each other.
-func merge(w io.Writer, first, second []byte) error {
+// merge writes two texts of the same format as one. The samples of a family that both have must follow each other. samples returns
+// the samples of a family of the first text as they are written.
+func merge(w io.Writer, first, second []byte, samples func(family) []byte) error {
 	var order [][]byte
 	added := map[string]family{}
 	families(second, func(f family) {
@@ -57,7 +61,7 @@ func merge(w io.Writer, first, second []byte) error {
 		}
 	}
 	families(first, func(f family) {
-		write(f.comments, f.samples, added[string(f.name)].samples)
+		write(f.comments, samples(f), added[string(f.name)].samples)
 		delete(added, string(f.name))
 	})
 	for _, name := range order {

@@ -3,6 +3,7 @@
 package prom
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	stale "github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/convertnhcb"
+
+	"github.com/teescope/teescope/internal/lib/packed"
 )
 
 // storedAsNative are the classic histograms that each workload has, and that each system call of a watched one has. Their series
@@ -56,6 +59,9 @@ func (a *nativeAppender) Append(
 	h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options,
 ) (storage.SeriesRef, error) {
 	full := ls.Get(model.MetricNameLabel)
+	if len(opts.Exemplars) == 1 && storedAsNative[full] {
+		return a.unpack(ref, ls, st, t, v, opts)
+	}
 	at := strings.LastIndexByte(full, '_')
 	// The start of a histogram follows it. The next appender joins the two.
 	if h != nil || fh != nil || at < 0 || !isPart(full[at:]) || !storedAsNative[full[:at]] {
@@ -77,6 +83,32 @@ func (a *nativeAppender) Append(
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	return a.AppenderV2.Append(ref, labels.NewBuilder(ls).Set(model.MetricNameLabel, name).Labels(), st, t, 0, h, fh, opts)
+}
+
+// unpack stores a histogram that is one line: see package packed.
+func (a *nativeAppender) unpack(ref storage.SeriesRef, ls labels.Labels, st, t int64, n float64, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	a.reset("", 0)
+	one := opts.Exemplars[0]
+	opts.Exemplars = nil
+	valid := packed.Each(one.Labels.Get(packed.Bounds), one.Labels.Get(packed.Counts), func(bound, count float64) bool {
+		a.buckets++
+		return a.buckets <= nativeBucketLimit && a.collected.SetBucketCount(bound, count) == nil
+	})
+	err := errors.Join(a.collected.SetSum(one.Value), a.collected.SetCount(n))
+	var h *histogram.Histogram
+	var fh *histogram.FloatHistogram
+	if err == nil && valid {
+		h, fh, err = a.collected.Convert()
+	}
+	a.reset("", 0)
+	name := ls.Get(model.MetricNameLabel)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", name, err)
+	case !valid:
+		return 0, fmt.Errorf("%s: its buckets cannot be read", name)
+	}
+	return a.AppenderV2.Append(ref, ls, st, t, 0, h, fh, opts)
 }
 
 // isPart reports whether a suffix is that of a series of a classic histogram.

@@ -14,27 +14,40 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/packed"
 	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // latencyNames are the distributions of workloads, of which the database stores all except the last one as native histograms.
 var latencyNames = []string{"teescope_run_queue_latency_seconds", "teescope_block_io_latency_seconds", "teescope_syscall_duration_seconds", "sgx_load_back_seconds"}
 
-// latencies is an agent with classic histograms, which grow by ten waits of 8 to 16 us with each scrape.
-type latencies struct{ scrapes atomic.Int64 }
+// latencies is an agent with classic histograms, which grow by ten waits of 8 to 16 us with each scrape. As the other part of a
+// program, it sends those that are stored as native ones as one line each.
+type latencies struct {
+	part    bool
+	scrapes atomic.Int64
+}
 
 func (l *latencies) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	n := 10 * l.scrapes.Add(1)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	if l.part {
+		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0")
+		defer fmt.Fprintln(w, "# EOF")
+	}
 	for _, name := range latencyNames {
-		fmt.Fprintf(w, "# TYPE %s histogram\n", name)
-		fmt.Fprintf(w, "%s_bucket{workload=\"redis\",le=\"8.192e-06\"} 0\n%[1]s_bucket{workload=\"redis\",le=\"1.6384e-05\"} %d\n", name, n)
-		fmt.Fprintf(w, "%s_bucket{workload=\"redis\",le=\"+Inf\"} %d\n%[1]s_sum{workload=\"redis\"} %v\n%[1]s_count{workload=\"redis\"} %[2]d\n", name, n, 1e-5*float64(n))
+		text := fmt.Sprintf("%s_bucket{workload=\"redis\",le=\"8.192e-06\"} 0\n%[1]s_bucket{workload=\"redis\",le=\"1.6384e-05\"} %d\n", name, n) +
+			fmt.Sprintf("%s_bucket{workload=\"redis\",le=\"+Inf\"} %d\n%[1]s_sum{workload=\"redis\"} %v\n%[1]s_count{workload=\"redis\"} %[2]d\n", name, n, 1e-5*float64(n))
+		if l.part && StoresAsNative(name) {
+			text = string(packed.Pack([]byte(name), []byte(text)))
+		}
+		fmt.Fprintf(w, "# TYPE %s histogram\n%s", name, text)
 	}
 }
 
@@ -44,7 +57,7 @@ func TestWaitsAreStoredAsNativeHistograms(t *testing.T) {
 	other := httptest.NewServer(&latencies{})
 	defer other.Close()
 	o := options(t.TempDir(), &logtest.Log{})
-	o.Self, o.Interval, o.Targets = &latencies{}, 200*time.Millisecond, []string{strings.TrimPrefix(other.URL, "http://")}
+	o.Self, o.Interval, o.Targets = &latencies{part: true}, 200*time.Millisecond, []string{strings.TrimPrefix(other.URL, "http://")}
 	s, _ := start(t, o)
 	ask := func(expr string) (found []float64) {
 		var data struct{ Result []struct{ Value [2]any } }
@@ -119,6 +132,23 @@ func TestWildHistogramsAreRefused(t *testing.T) {
 	}
 }
 
+// Lines of whole histograms from an agent that lies.
+func TestWildLinesAreRefused(t *testing.T) {
+	many := strings.TrimSuffix(strings.Repeat("1,", nativeBucketLimit+1), ",")
+	for what, tt := range map[string]struct{ bounds, counts, reason string }{
+		"valid": {"1,+Inf", "2,3", ""}, "too many": {many, many, "cannot be read"}, "falling counts": {"1,2,+Inf", "3,2,3", "cumulative"},
+		"no text": {"", "", "cannot be read"}, "no number": {"x,+Inf", "1,3", "cannot be read"}, "another count": {"1,+Inf", "3,7", "count"},
+	} {
+		app := storage.AppenderV2(&nativeAppender{AppenderV2: appended{}})
+		e := exemplar.Exemplar{Labels: labels.FromStrings("le", tt.bounds, "n", tt.counts), Value: 1}
+		ls := labels.FromStrings("__name__", "teescope_run_queue_latency_seconds", "workload", "w")
+		_, err := app.Append(0, ls, 0, 1, 3, nil, nil, storage.AppendV2Options{Exemplars: []exemplar.Exemplar{e}})
+		if (err == nil) != (tt.reason == "") || err != nil && !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%s: %v, want %q", what, err, tt.reason)
+		}
+	}
+}
+
 // appended accepts everything.
 type appended struct{ storage.AppenderV2 }
 
@@ -129,7 +159,7 @@ func (appended) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, 
 // A native series ends when its workload does.
 func TestNativeSeriesEnd(t *testing.T) {
 	var gone atomic.Bool
-	waits := &latencies{}
+	waits := &latencies{part: true}
 	o := options(t.TempDir(), &logtest.Log{})
 	o.Interval = 200 * time.Millisecond
 	o.Self = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
