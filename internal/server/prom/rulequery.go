@@ -76,7 +76,7 @@ func metricNames(ctx context.Context, db storage.Queryable, only ...*labels.Matc
 	if err != nil {
 		return nil, err
 	}
-	defer q.Close()
+	defer func() { _ = q.Close() }() // nothing is written
 	names, _, err := q.LabelValues(ctx, model.MetricNameLabel, nil, only...)
 	return names, err
 }
