@@ -3,10 +3,12 @@
 package prom
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -110,4 +112,22 @@ func TestLiveHeap(t *testing.T) {
 		t.Errorf("64 MiB more are in use, measured are %d bytes", grown)
 	}
 	runtime.KeepAlive(held)
+}
+
+// A body of the largest size fits into a buffer of the next power of two.
+func TestALargeBodyDoesNotDoubleItsBuffer(t *testing.T) {
+	zeros, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zeros.Close()
+	for _, limit := range []int64{bodyLimit, agentBodyLimit} {
+		b := bytes.NewBuffer(make([]byte, 0, 1000)) // as the scraper
+		if n, err := io.Copy(b, io.LimitReader(zeros, limit)); err != nil || n != limit {
+			t.Fatalf("read %d bytes: %v", n, err)
+		}
+		if int64(b.Cap()) > limit+bytes.MinRead {
+			t.Errorf("a body of %d bytes takes %d", limit, b.Cap())
+		}
+	}
 }

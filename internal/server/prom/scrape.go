@@ -3,6 +3,7 @@
 package prom
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -52,9 +53,12 @@ const spreadAbove = 20
 
 // Bounds of one scrape over the network, so that a faulty target cannot fill the database or the memory. The scrape
 // fails and names the bound. A sample is about 150 bytes of text.
+//
+// The scraper reads a body into a buffer that doubles when less than bytes.MinRead is free. A body of a whole power of two would
+// take twice its size, beside the half that it is copied from.
 const (
 	sampleLimit     = 100_000
-	bodyLimit       = 16 << 20
+	bodyLimit       = 16<<20 - bytes.MinRead
 	labelLimit      = 128
 	labelNameLimit  = 512  // bytes
 	labelValueLimit = 4096 // bytes
@@ -67,7 +71,7 @@ const (
 // container has about 80. All existing system calls in every workload would be 800,000 samples, which is refused.
 const (
 	agentSampleLimit = 300_000
-	agentBodyLimit   = 64 << 20
+	agentBodyLimit   = 64<<20 - bytes.MinRead
 )
 
 // bounded adds the bounds and the reserved names to the configuration of a job.
