@@ -34,6 +34,7 @@ type accounts struct {
 
 	mu     sync.Mutex
 	of     map[accountKey]*account
+	held   map[accountKey]*account // of series whose scrape has not ended; they are not in the database yet
 	excess int64                   // bytes beyond the reserves
 	since  map[accountKey]*account // what was added since a count began; nil without one
 }
@@ -61,27 +62,42 @@ func (a *accounts) divide(targets int) {
 // addExcess adds up what targets use beyond their reserves.
 func (a *accounts) addExcess() {
 	a.excess = 0
-	for _, one := range a.of {
-		a.excess += max(0, one.bytes()-a.reserve)
+	for key := range a.of {
+		a.excess += max(0, a.sum(key).bytes()-a.reserve)
+	}
+	for key := range a.held {
+		if a.of[key] == nil {
+			a.excess += max(0, a.sum(key).bytes()-a.reserve)
+		}
 	}
 }
+
+// sum returns what a target has stored and what it holds.
+func (a *accounts) sum(key accountKey) (all account) {
+	for _, one := range []*account{a.of[key], a.held[key]} {
+		if one != nil {
+			all.labels += one.labels
+			all.series += one.series
+		}
+	}
+	return all
+}
+
+func accountOf(ls labels.Labels) account { return account{labels: int64(ls.ByteSize()), series: 1} }
 
 func (a account) bytes() int64 { return a.series*bytesPerSeries + a.labels*bytesPerLabelByte }
 
 func newAccounts(memoryLimit int64, targets int) *accounts {
-	a := &accounts{of: map[accountKey]*account{}, limit: int64(seriesShare * float64(memoryLimit))}
+	a := &accounts{of: map[accountKey]*account{}, held: map[accountKey]*account{}, limit: int64(seriesShare * float64(memoryLimit))}
 	a.reserve = a.limit / 2 / int64(max(1, targets))
 	return a
 }
 
-// add counts a new series of a target. It is an error when the target has used its part.
+// add reserves memory for a new series of a target, until settle. It is an error when the target has used its part.
 func (a *accounts) add(key accountKey, ls labels.Labels, mostLabels int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, one := account{}, account{labels: int64(ls.ByteSize()), series: 1}
-	if known := a.of[key]; known != nil {
-		now = *known
-	}
+	now, one := a.sum(key), accountOf(ls)
 	if now.labels+one.labels > mostLabels {
 		return fmt.Errorf("the labels of its series take more than %d MB of memory: check whether a label of the target contains texts, times, IDs or addresses",
 			mostLabels/1e6)
@@ -94,11 +110,28 @@ func (a *accounts) add(key accountKey, ls labels.Labels, mostLabels int64) error
 		}
 		a.excess += after - before
 	}
-	put(a.of, key, one)
-	if a.since != nil {
-		put(a.since, key, one)
-	}
+	put(a.held, key, one)
 	return nil
+}
+
+// settle counts the series of a reservation as stored, or ends the reservation.
+func (a *accounts) settle(key accountKey, ls labels.Labels, stored bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := accountOf(ls)
+	if stored {
+		put(a.of, key, one)
+		if a.since != nil {
+			put(a.since, key, one)
+		}
+	} else {
+		now := a.sum(key).bytes() - a.reserve
+		a.excess -= max(0, now) - max(0, now-one.bytes())
+	}
+	put(a.held, key, account{labels: -one.labels, series: -one.series})
+	if a.held[key].series == 0 {
+		delete(a.held, key)
+	}
 }
 
 func put(to map[accountKey]*account, key accountKey, more account) {
@@ -150,7 +183,7 @@ func countSeries(ctx context.Context, head *tsdb.Head) (map[accountKey]*account,
 			continue // It was removed meanwhile.
 		}
 		ls := b.Labels()
-		put(counted, keyOf(ls.Get), account{labels: int64(ls.ByteSize()), series: 1})
+		put(counted, keyOf(ls.Get), accountOf(ls))
 	}
 	return counted, postings.Err()
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	stale "github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/storage"
 
 	"github.com/teescope/teescope/internal/lib/operation"
 	"github.com/teescope/teescope/internal/lib/promql"
@@ -105,15 +104,15 @@ type operationsOf struct {
 	histogramName     string
 
 	mu      sync.Mutex
-	states  [2]sourceState                      // of the last scrape: of the counter and of the histogram
-	written map[storage.SeriesRef]labels.Labels // the copies that have samples, by the series that is copied
+	states  [2]sourceState           // of the last scrape: of the counter and of the histogram
+	written map[uint64]labels.Labels // the copies that have samples, by the series that is copied
 }
 
 func newOperations(e Endpoint, machine string) (*operationsOf, error) {
 	w := e.Workload
 	o := &operationsOf{
 		key:      accountKey{e.Job, e.URL.Host},
-		workload: w.Name, machine: machine, operations: w.Operations, latency: w.Latency, written: map[storage.SeriesRef]labels.Labels{}}
+		workload: w.Name, machine: machine, operations: w.Operations, latency: w.Latency, written: map[uint64]labels.Labels{}}
 	var err error
 	o.states[0] = sourceState{w.Operations, operation.Configured, operation.Waiting, "operations"}
 	if w.Operations == "" {
@@ -154,7 +153,7 @@ func operationsOfAll(o Options) (map[string]*operationsOf, error) {
 
 // A taken sample is one of the counter or histogram of a scrape.
 type taken struct {
-	ref  storage.SeriesRef
+	id   uint64 // of the series, by its labels: a reference differs once the series is stored
 	from labels.Labels
 	t    int64
 	v    float64
@@ -172,13 +171,14 @@ type takings struct {
 }
 
 // take keeps a sample that is copied at the end of the scrape, all or none.
-func (k *takings) take(ref storage.SeriesRef, ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+func (k *takings) take(ls labels.Labels, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
 	name := ls.Get(model.MetricNameLabel)
-	one := taken{ref: ref, from: ls, t: t, v: v, h: h, fh: fh}
+	one := taken{from: ls, t: t, v: v, h: h, fh: fh}
 	if k.of.counts(name) && h == nil && fh == nil && matches(k.of.counter, ls) {
 		if n := len(k.counters[name]); n >= mostCounters {
 			k.tooMany[name] = true
 		} else {
+			one.id = labels.StableHash(ls)
 			k.counters[name] = append(k.counters[name], one)
 		}
 	}
@@ -186,6 +186,7 @@ func (k *takings) take(ref storage.SeriesRef, ls labels.Labels, t int64, v float
 		if len(k.histograms) >= mostHistogram {
 			k.tooMany[base] = true
 		} else {
+			one.id = labels.StableHash(ls)
 			k.histograms = append(k.histograms, one)
 		}
 	}
@@ -250,7 +251,7 @@ func (k *takings) copyAll(to copyTo, down bool) {
 	if state == operation.Counted {
 		state = k.judge(name, counters)
 	}
-	keep := map[storage.SeriesRef]bool{}
+	keep := map[uint64]bool{}
 	o.states[0].state = k.write(to, keep, state, counters, func(b *labels.Builder) {
 		b.Set(model.MetricNameLabel, operation.Family)
 		b.Set(operation.Counter, name)
@@ -309,33 +310,33 @@ func (k *takings) judgeHistogram() string {
 }
 
 // write stores the copies of one metric, all or none, and returns its state.
-func (k *takings) write(to copyTo, keep map[storage.SeriesRef]bool, state string, all []taken, name func(*labels.Builder)) string {
+func (k *takings) write(to copyTo, keep map[uint64]bool, state string, all []taken, name func(*labels.Builder)) string {
 	if state != operation.Counted {
 		return state
 	}
-	as := make(map[storage.SeriesRef]labels.Labels, len(all))
+	as := make(map[uint64]labels.Labels, len(all))
 	for _, one := range all {
 		if stale.IsStaleNaN(one.v) {
 			continue // ended below
 		}
-		known, there := k.of.written[one.ref]
+		known, there := k.of.written[one.id]
 		if !there {
 			known = k.of.labels(one, name)
 			if err := to.allow(known); err != nil {
 				return operation.Refused
 			}
 		}
-		as[one.ref] = known
+		as[one.id] = known
 	}
 	for _, one := range all {
-		ls, there := as[one.ref]
+		ls, there := as[one.id]
 		if !there || stale.IsStaleNaN(one.v) {
 			continue
 		}
 		if err := to.store(ls, one); err != nil {
 			return operation.Refused
 		}
-		k.of.written[one.ref], keep[one.ref] = ls, true
+		k.of.written[one.id], keep[one.id] = ls, true
 	}
 	return state
 }
@@ -350,12 +351,12 @@ func (o *operationsOf) labels(one taken, name func(*labels.Builder)) labels.Labe
 	b.Set(model.InstanceLabel, o.machine)
 	b.Set(model.JobLabel, one.from.Get(model.JobLabel))
 	b.Set("workload", o.workload)
-	b.Set(operation.Series, strconv.FormatUint(labels.StableHash(one.from), 16))
+	b.Set(operation.Series, strconv.FormatUint(one.id, 16))
 	return b.Labels()
 }
 
 // end marks the copies that are not kept as ended.
-func (k *takings) end(to copyTo, keep map[storage.SeriesRef]bool) {
+func (k *takings) end(to copyTo, keep map[uint64]bool) {
 	if len(k.of.written) == len(keep) {
 		return
 	}
@@ -368,8 +369,8 @@ func (k *takings) end(to copyTo, keep map[storage.SeriesRef]bool) {
 	for _, one := range k.histograms {
 		at = max(at, one.t)
 	}
-	maps.DeleteFunc(k.of.written, func(ref storage.SeriesRef, ls labels.Labels) bool {
-		if keep[ref] {
+	maps.DeleteFunc(k.of.written, func(id uint64, ls labels.Labels) bool {
+		if keep[id] {
 			return false
 		}
 		if at > 0 {

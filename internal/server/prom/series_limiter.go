@@ -4,11 +4,13 @@ package prom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -38,12 +40,14 @@ const (
 
 // seriesLimiter bounds how many series each target may add to the database within a window, how many bytes of memory
 // they take, and how many bytes of metadata the scraper keeps. The limits of a scrape are not enough, because they apply
-// to one scrape only. A target whose labels change at every scrape stays below them. Series of a refused scrape stay in
-// memory like any other.
+// to one scrape only. A target whose labels change at every scrape stays below them.
 type seriesLimiter struct {
 	storage.AppendableV2
 	memory   *memoryLimiter
 	accounts *accounts
+	// oldest returns the time in milliseconds before which the database refuses samples, if it is known.
+	oldest     func() (ms int64, known bool)
+	references atomic.Uint64 // see unstored
 
 	mu       sync.Mutex
 	left     map[string]*seriesCount // by URL
@@ -63,7 +67,7 @@ type seriesCount struct {
 
 func newSeriesLimiter(to storage.AppendableV2, memory *memoryLimiter, all *accounts) *seriesLimiter {
 	return &seriesLimiter{
-		AppendableV2: to, memory: memory, accounts: all, now: time.Now,
+		AppendableV2: to, memory: memory, accounts: all, now: time.Now, oldest: func() (int64, bool) { return 0, false },
 		reserved: regexp.MustCompile("^(?:" + reservedForAgents + ")$"),
 		left:     map[string]*seriesCount{}, caches: map[string]int{}, discard: map[string]bool{}, counts: map[countKey]float64{},
 	}
@@ -123,6 +127,15 @@ func (b *seriesLimiter) spend(target string, most int) error {
 	return nil
 }
 
+// giveBack undoes a spend for a series that was not stored.
+func (b *seriesLimiter) giveBack(target string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if one := b.left[target]; one != nil && one.made > 0 {
+		one.made--
+	}
+}
+
 // limitedAppender appends the samples of one scrape of a target.
 type limitedAppender struct {
 	storage.AppenderV2
@@ -140,13 +153,14 @@ type limitedAppender struct {
 	// mostMetadata is the limit for metadata, in bytes.
 	mostMetadata int
 	takings      *takings // of the operations of the target's workload; may be nil
+	first        []firstSample
 }
 
 // Append implements storage.AppenderV2. The scraper fails the scrape on most errors.
 func (a *limitedAppender) Append(
 	ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64,
 	h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options,
-) (storage.SeriesRef, error) {
+) (_ storage.SeriesRef, err error) {
 	if name, is := report(opts); is {
 		v = a.report(name, v)
 		return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
@@ -157,23 +171,29 @@ func (a *limitedAppender) Append(
 		}
 	}
 	a.appended++
-	if ref == 0 {
-		if err := a.allow(ls); err != nil {
-			return 0, err
-		}
-	}
-	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
-	if err == nil && a.takings != nil {
-		a.takings.take(ref, ls, t, v, h, fh)
+	if ref, err = a.append(ref, ls, st, t, v, h, fh, opts); err == nil && a.takings != nil {
+		a.takings.take(ls, t, v, h, fh)
 	}
 	return ref, err
 }
 
-// allow returns an error if the series is new and the target has reached its limit.
-func (a *limitedAppender) allow(ls labels.Labels) error {
-	if there, _ := a.known.GetRef(ls, ls.Hash()); there != 0 {
-		return nil
+// append appends a sample of a series that exists or is new.
+func (a *limitedAppender) append(
+	ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64,
+	h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options,
+) (storage.SeriesRef, error) {
+	if ref == 0 || ref&unstored != 0 {
+		there, _ := a.known.GetRef(ls, ls.Hash())
+		if there == 0 {
+			return a.appendNew(ref, ls, st, t, v, h, fh, opts)
+		}
+		ref = there
 	}
+	return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+}
+
+// allow reserves memory for a new series. It returns an error if the target has reached its limit.
+func (a *limitedAppender) allow(ls labels.Labels) error {
 	if err := a.all.memory.refusal(); err != nil {
 		return a.all.refuse(a.key, "memory", err)
 	}
@@ -181,6 +201,7 @@ func (a *limitedAppender) allow(ls labels.Labels) error {
 		return a.all.refuse(a.key, "series", err)
 	}
 	if err := a.all.accounts.add(a.key, ls, a.mostLabels); err != nil {
+		a.all.giveBack(a.url)
 		return a.all.refuse(a.key, "bytes", err)
 	}
 	if renamed(ls, a.all.reserved) {
@@ -189,18 +210,33 @@ func (a *limitedAppender) allow(ls labels.Labels) error {
 	return nil
 }
 
-// Commit implements storage.AppenderV2. It first copies the operations of the target's workload.
+// Commit implements storage.AppenderV2. It first appends the first samples of new series, and copies the operations of the
+// target's workload.
 func (a *limitedAppender) Commit() error {
+	err := a.appendFirst()
 	if a.takings != nil {
-		a.takings.copyAll(copyTo{allow: a.allow, store: func(ls labels.Labels, one taken) error {
-			_, err := a.AppenderV2.Append(0, ls, 0, one.t, one.v, one.h, one.fh, storage.AppendV2Options{RejectOutOfOrder: true})
-			if tooLate(err) {
-				return nil
-			}
-			return err
-		}}, a.down)
+		a.takings.copyAll(copyTo{allow: a.allowCopy, store: a.storeCopy}, a.down)
 	}
-	return a.AppenderV2.Commit()
+	return errors.Join(err, a.AppenderV2.Commit())
+}
+
+func (a *limitedAppender) allowCopy(ls labels.Labels) error {
+	if there, _ := a.known.GetRef(ls, ls.Hash()); there != 0 {
+		return nil
+	}
+	err := a.allow(ls)
+	if err == nil {
+		a.settle(ls, true)
+	}
+	return err
+}
+
+func (a *limitedAppender) storeCopy(ls labels.Labels, one taken) error {
+	_, err := a.AppenderV2.Append(0, ls, 0, one.t, one.v, one.h, one.fh, storage.AppendV2Options{RejectOutOfOrder: true})
+	if tooLate(err) {
+		return nil
+	}
+	return err
 }
 
 // typeOf returns the type of a metric that the target has stated.
