@@ -65,9 +65,11 @@ func TestRestartsDuringIngest(t *testing.T) {
 	}
 }
 
-// clocked is an agent whose clock is wrong: it states the starts of its counters by that clock.
+// clocked is an agent whose clock is wrong: it states the starts of its counters by that clock, and also the times of its samples if it
+// lies.
 type clocked struct {
-	off time.Duration
+	off  time.Duration
+	lies bool
 
 	mu sync.Mutex
 	n  int
@@ -77,21 +79,27 @@ func (c *clocked) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n++
-	now := time.Now().Add(c.off)
+	now, stated := time.Now().Add(c.off), ""
+	if c.lies {
+		stated = fmt.Sprintf(" %.3f", float64(now.UnixMilli())/1000)
+	}
 	w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
-	fmt.Fprintf(w, "# TYPE calls counter\ncalls_total{workload=\"w\"} %d\ncalls_created{workload=\"w\"} %.3f\n", 1000+c.n, float64(now.Add(-time.Minute).UnixMilli())/1000)
+	fmt.Fprintf(w, "# TYPE calls counter\ncalls_total{workload=\"w\"} %d%s\ncalls_created{workload=\"w\"} %.3f\n", 1000+c.n, stated, float64(now.Add(-time.Minute).UnixMilli())/1000)
 	fmt.Fprintf(w, "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %.3f\n# EOF\n", float64(now.Add(-time.Minute).UnixMilli())/1000)
 }
 
-// TestAgentsWithAnotherClock scrapes agents whose clocks are a day ahead and behind, beside one with the right time. The samples of
-// all have the time of the server, and none has a time in the future or a counter that begins in it.
+// TestAgentsWithAnotherClock scrapes agents whose clocks are a day ahead and behind, beside one with the right time, and two that state
+// wrong times of their samples. The samples of all have the time of the server, and none has a time in the future or a counter that begins in it.
 func TestAgentsWithAnotherClock(t *testing.T) {
 	var log logtest.Log
 	o := options(t.TempDir(), &log)
 	o.Interval = 500 * time.Millisecond
 	names := map[string]string{}
-	for name, off := range map[string]time.Duration{"right": 0, "ahead": 24 * time.Hour, "behind": -24 * time.Hour} {
-		agent := httptest.NewServer(&clocked{off: off})
+	for name, one := range map[string]*clocked{
+		"right": {}, "ahead": {off: 24 * time.Hour}, "behind": {off: -24 * time.Hour},
+		"stated ahead": {off: 9 * time.Minute, lies: true}, "stated behind": {off: -time.Hour, lies: true}, // Prometheus takes at most ten minutes ahead
+	} {
+		agent := httptest.NewServer(one)
 		defer agent.Close()
 		address := strings.TrimPrefix(agent.URL, "http://")
 		names[name], o.Targets = address, append(o.Targets, address)

@@ -110,6 +110,8 @@ func (s *Server) config() (*config.Config, error) {
 			jobs = append(jobs, bounded(map[string]any{
 				"job_name":       name,
 				"static_configs": groups[name],
+				// Agents state none. Those of another clock would shift its series, and the delay of remote write.
+				"honor_timestamps": false,
 			}, agentSampleLimit, s.memory.mostBody(agentBodyLimit), reservedNames))
 			files[name] = file
 		}
