@@ -228,7 +228,15 @@ func WithoutNative(expr, message string) (string, bool) {
 			portable = text
 		}
 	}
-	return portable, portable != expr && strings.Contains(message, "unknown func") && strings.Contains(message, "histogram_")
+	unknown := strings.Contains(message, "unknown func") || strings.Contains(message, "unsupported func") // VictoriaMetrics 1.79 and 1.150
+	return portable, portable != expr && unknown && strings.Contains(message, "histogram_")
+}
+
+// Complete has parameters of a request with which a database of several machines returns an error if some of them do not answer:
+// those of VictoriaMetrics' cluster and of Thanos. By default both leave out what these machines have, so a sum is too small and a
+// workload seems to have ended. Other databases ignore the parameters.
+func Complete() map[string]string {
+	return map[string]string{"deny_partial_response": "1", "partial_response": "false"}
 }
 
 // nameLabel is the label that holds a metric's name.

@@ -113,7 +113,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	resp, err := p.askPortably(r.Context(), path, only(r.Form, allowed))
+	params := only(r.Form, allowed)
+	for name, value := range promql.Complete() {
+		params.Set(name, value)
+	}
+	resp, err := p.askPortably(r.Context(), path, params)
 	if err != nil {
 		if r.Context().Err() == nil {
 			jsonapi.Refuse(w, http.StatusBadGateway, jsonapi.Execution, p.server.Explain(err))

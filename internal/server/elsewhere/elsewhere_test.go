@@ -60,13 +60,18 @@ func TestOnlyReadingIsPassedOn(t *testing.T) {
 			t.Error("the client's credentials are passed on")
 		}
 		_ = r.ParseForm()
+		if r.FormValue("deny_partial_response") != "1" || r.FormValue("partial_response") != "false" {
+			t.Errorf("%s may have an incomplete answer", r.URL)
+		}
+		r.Form.Del("deny_partial_response")
+		r.Form.Del("partial_response")
 		asked <- r.Method + " " + r.URL.Path + " " + r.Form.Encode()
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		_, _ = io.WriteString(w, "{}")
 	})
 	long := strings.Repeat("a", longURL)
 	for _, c := range []struct{ method, path, body, want string }{
-		{"GET", "query?query=up&time=1&dedup=false", "", "GET /base/api/v1/query query=up&time=1"},
+		{"GET", "query?query=up&time=1&dedup=false&partial_response=true", "", "GET /base/api/v1/query query=up&time=1"},
 		{"POST", "query_range", "query=up&start=1&x=y", "GET /base/api/v1/query_range query=up&start=1"},
 		{"POST", "query", "query=" + long, "POST /base/api/v1/query query=" + long},
 		{"GET", "series?match[]=a&match[]=b", "", "GET /base/api/v1/series match%5B%5D=a&match%5B%5D=b"},
@@ -136,10 +141,16 @@ func TestOtherAnswersBecomeErrors(t *testing.T) {
 	}
 }
 
-// TestFunctionsThatADatabaseDoesNotKnow has answers like those of VictoriaMetrics 1.79.5, which repeat the query first.
+// TestFunctionsThatADatabaseDoesNotKnow has answers like those of VictoriaMetrics 1.79.5 and 1.150.0, which repeat the query first.
 func TestFunctionsThatADatabaseDoesNotKnow(t *testing.T) {
+	for status, unknown := range map[int]string{http.StatusUnprocessableEntity: "unknown func", http.StatusBadRequest: "unsupported function"} {
+		t.Run(unknown, func(t *testing.T) { functionsThatADatabaseDoesNotKnow(t, status, unknown) })
+	}
+}
+
+func functionsThatADatabaseDoesNotKnow(t *testing.T, status int, unknown string) {
 	refusal := func(q string) string {
-		said, err := json.Marshal(fmt.Sprintf("error when executing query=%q for (time=7000, step=300000): unknown func %q", q, "histogram_count"))
+		said, err := json.Marshal(fmt.Sprintf("error when executing query=%q for (time=7000, step=300000): %s %q", q, unknown, "histogram_count"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -149,7 +160,7 @@ func TestFunctionsThatADatabaseDoesNotKnow(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch q := r.FormValue("query"); {
 		case strings.Contains(q, "histogram_"):
-			w.WriteHeader(http.StatusUnprocessableEntity)
+			w.WriteHeader(status)
 			_, _ = io.WriteString(w, refusal(q))
 		default:
 			_, _ = io.WriteString(w, q+" at "+r.FormValue("time"))

@@ -67,7 +67,7 @@ const (
 func TestInstant(t *testing.T) {
 	var asked string
 	s := source(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked = r.Method + " " + r.URL.Path + " " + r.FormValue("query") + " " + r.FormValue("time") + " " + r.FormValue("timeout")
+		asked = r.Method + " " + r.URL.Path + " " + r.FormValue("query") + " " + r.FormValue("time") + " " + r.FormValue("timeout") + " " + r.FormValue("deny_partial_response") + " " + r.FormValue("partial_response")
 		answer(200, asJSON, `{"status":"success","warnings":["limited"],"infos":["an info"],"data":{"resultType":"vector","result":[
 			{"metric":{"workload":"a"},"value":[12.5,"1.5"]}, {"metric":{"workload":"b"},"value":[12.5,"NaN"]},
 			{"metric":{"workload":"c"},"value":[12.5,"+Inf"]}, {"metric":{"workload":"d"},"histogram":[12.5,{"count":"1","sum":"2"}]}]}}`)(w, r)
@@ -77,7 +77,7 @@ func TestInstant(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].Labels["workload"] != "a" || got[0].Value != 1.5 || !got[0].Time.Equal(at) || !math.IsInf(got[1].Value, 1) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if asked != "POST /api/v1/query x 12.5 10s" {
+	if asked != "POST /api/v1/query x 12.5 10s 1 false" {
 		t.Errorf("asked %q", asked)
 	}
 	if _, err := s.Instant(t.Context(), "x", at); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/clock"
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -26,7 +27,7 @@ const (
 	maxComplaint = 64 << 10
 )
 
-// transport bounds answers, retries where that can help, and turns answers that are not from Prometheus into errors.
+// transport requests complete answers, bounds them, retries where that can help, and turns answers that are not from Prometheus into errors.
 type transport struct{ server *remote.Server }
 
 // clientOf returns a client whose time limit covers all tries of a request.
@@ -38,6 +39,12 @@ func clientOf(s *remote.Server) *http.Client {
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	params := r.URL.Query()
+	for name, value := range promql.Complete() {
+		params.Set(name, value)
+	}
+	r.URL.RawQuery = params.Encode()
 	for try := 1; ; try++ {
 		resp, err := t.server.RoundTrip(r)
 		wait, again := retryable(resp, err)
