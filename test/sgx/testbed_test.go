@@ -26,6 +26,8 @@ var steps = []struct {
 	{name: "grow", command: "paging -mib 4 -dynamic 2 -working 4 -count 1"},
 	{name: "churn", command: "churn -count 10 -live 3"},
 	{name: "faults", command: "faults -cpuid 50 -rdtsc 60 -ud2 70 -spin 100"},
+	// Programs that wake each other up send the other processor interrupts, also while it handles an RDTSC.
+	{name: "disturbed", command: "(while :; do echo; done | while read x; do echo; done | cat >/dev/null) & faults -cpuid 0 -rdtsc 20000 -ud2 0; kill %1"},
 	{name: "twoproc", command: "twoproc -count 200"},
 }
 
@@ -193,7 +195,8 @@ func special(t *testing.T, name string, d map[string]int, did report) {
 			{"RDTSC seen by the enclave", did.sum("rdtsc"), 60}, {"RDTSC trapped", d["rdtsc"], 60},
 			{"UD2 seen by the enclave", did.sum("ud2"), 70}, {"AEX of exceptions", d["aex_exception"], 180},
 		},
-		"twoproc": {{"ECREATE", d["ecreate"], 1}, {"ECALLs", did.sum("ecalls"), 401}},
+		"disturbed": {{"RDTSC seen by the enclave", did.sum("rdtsc"), 20000}, {"RDTSC trapped", d["rdtsc"], 20000}},
+		"twoproc":   {{"ECREATE", d["ecreate"], 1}, {"ECALLs", did.sum("ecalls"), 401}},
 	}[name] {
 		if c.got != c.want {
 			t.Errorf("%s: %d, want %d", c.what, c.got, c.want)

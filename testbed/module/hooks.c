@@ -170,8 +170,9 @@ static void on_irq(void *data, int irq, void *action)
 /*
  * The handler of this interrupt has no stack of its own. It has interrupted the kernel if it runs on another stack than the
  * thread's, such as that of interrupts, or if there is a second set of saved registers between here and the thread's, with
- * the kernel's segments and a stack pointer above it. What looks like one but is the rest of an earlier call only delays
- * the AEX until the thread is scheduled out.
+ * the kernel's segments and a stack pointer between both. SS is 0 where the kernel was entered by an exception: the
+ * processor loads that on a change to ring 0. What looks like one but is the rest of an earlier call only delays the AEX
+ * until the thread is scheduled out.
  */
 static void on_reschedule(void *data, int vector)
 {
@@ -181,7 +182,8 @@ static void on_reschedule(void *data, int vector)
 	    current_stack_pointer - (unsigned long)task_stack_page(current) >= THREAD_SIZE)
 		return;
 	for (w = (unsigned long *)current_stack_pointer; w + 3 < end; w++)
-		if (w[0] == __KERNEL_CS && w[3] == __KERNEL_DS && w[2] > (unsigned long)w)
+		if (w[0] == __KERNEL_CS && (w[3] == __KERNEL_DS || !w[3]) &&
+		    w[2] > (unsigned long)w && w[2] <= (unsigned long)end)
 			return;
 	aex(task_pt_regs(current), AEX_RESCHED, -1, 0, 0);
 }
