@@ -29,6 +29,7 @@ agent: {nodes: all}`,
 agent: {webConfig: {secretName: agent-web}}
 server: {enabled: true, targets: ["https://node1:9750"], webConfig: {secretName: server-web}, targetsConfig: {secretName: agents}, persistence: {enabled: false}}`,
 	"dashboards": "dashboards: {enabled: true}",
+	"operator":   operatorValues,
 	"much": `
 nameOverride: tee
 commonLabels: {team: confidential}

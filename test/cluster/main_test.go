@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -92,6 +93,9 @@ func runAll(m *testing.M) (code int, err error) {
 	defer cluster.stop()
 	if err != nil {
 		return 0, err
+	}
+	if err := defineOperator(context.Background()); err != nil {
+		return 0, fmt.Errorf("installing the definitions of the Prometheus operator: %w", err)
 	}
 	return m.Run(), nil
 }
