@@ -52,6 +52,8 @@ type Signal struct {
 	Query string
 	Unit  string
 	Help  string
+	// PerEvent is set if the signal is a figure of single events, such as a mean time. It has no samples while there are none.
+	PerEvent bool
 }
 
 // With names the samples of the signal that have this value of a label, as [Verdict.Evidence] needs it.

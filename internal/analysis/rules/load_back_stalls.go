@@ -25,11 +25,11 @@ const (
 // Signals of this rule alone.
 var (
 	meanStallSignal = engine.Signal{
-		Name: "mean", Unit: "seconds", Help: "mean time that a thread waited for an evicted page, of all enclaves",
+		Name: "mean", Unit: "seconds", PerEvent: true, Help: "mean time that a thread waited for an evicted page, of all enclaves",
 		Query: "sum by (instance) (rate(sgx_load_back_seconds_sum[$window])) / sum by (instance) (rate(sgx_load_back_seconds_count[$window]))",
 	}
 	worstStallSignal = engine.Signal{
-		Name: "worst", Unit: "seconds", Help: "99th percentile of the time that a thread waited for an evicted page",
+		Name: "worst", Unit: "seconds", PerEvent: true, Help: "99th percentile of the time that a thread waited for an evicted page",
 		Query: "histogram_quantile(0.99, sum by (instance, le) (rate(sgx_load_back_seconds_bucket[$window])))",
 	}
 	directReclaimSignal = engine.Signal{

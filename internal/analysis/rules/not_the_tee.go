@@ -57,7 +57,7 @@ var (
 		Query: "topk by (instance) (4, " + ofUser("") + ") or " + ofUser(`workload=~"teescope.*"`),
 	}
 	latencySignal = engine.Signal{
-		Name: "latency", Unit: "seconds", Help: "mean time of a read or write of each device that is at work",
+		Name: "latency", Unit: "seconds", PerEvent: true, Help: "mean time of a read or write of each device that is at work",
 		Query: "sum by (instance, device) (rate(node_disk_read_time_seconds_total[$window]) + rate(node_disk_write_time_seconds_total[$window])) / " +
 			"(sum by (instance, device) (rate(node_disk_reads_completed_total[$window]) + rate(node_disk_writes_completed_total[$window])) > 0)",
 	}

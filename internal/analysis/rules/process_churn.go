@@ -41,7 +41,7 @@ var (
 		Name: "enclaves", Query: perSecond("sgx_workload_enclaves_created_total"), Unit: "1/s", Help: "enclaves created",
 	}
 	meanStartSignal = engine.Signal{
-		Name: "start", Unit: "seconds", Help: "time from the creation of an enclave to its initialization, mean of all",
+		Name: "start", Unit: "seconds", PerEvent: true, Help: "time from the creation of an enclave to its initialization, mean of all",
 		Query: "sum by (instance) (rate(sgx_enclave_start_seconds_sum[$window])) / sum by (instance) (rate(sgx_enclave_start_seconds_count[$window]))",
 	}
 )
