@@ -28,7 +28,10 @@ peers=(
 	redis-server=redis-server redis-benchmark=redis-tools nginx=nginx-light wrk=wrk
 	prometheus=prometheus prometheus-node-exporter=prometheus-node-exporter
 )
-cluster=(etcd=etcd-server ip=iproute2)
+cluster=(
+	etcd=etcd-server containerd=containerd ctr=containerd runc=runc /usr/lib/cni/bridge=containernetworking-plugins ip=iproute2
+	busybox=busybox-static redis-server=redis-server ldd=libc-bin
+)
 case ${1-} in
 --peers) need=("${peers[@]}") ;;
 --cluster) need=("${cluster[@]}") ;;
@@ -43,7 +46,7 @@ for pair in "${need[@]}"; do
 	fi
 done
 
-services=(redis-server nginx prometheus victoria-metrics prometheus-node-exporter prometheus-alertmanager podman.socket postgresql etcd)
+services=(redis-server nginx prometheus victoria-metrics prometheus-node-exporter prometheus-alertmanager podman.socket postgresql etcd containerd)
 running() { command -v systemctl >/dev/null && systemctl is-active --quiet "$1" 2>/dev/null; }
 
 if [ "${#missing[@]}" -gt 0 ]; then

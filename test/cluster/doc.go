@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster contains tests of the Helm chart and of the server's discovery with a real control plane of Kubernetes: etcd, API
-// server, controller manager and scheduler. `make cluster` builds them from their modules and runs the tests. Nodes are
-// simulated: no container runs.
+// Package cluster contains tests of the Helm chart, the server's discovery and the agent in a real Kubernetes: etcd, API server,
+// controller manager and scheduler, and a kubelet with containerd. `make cluster` builds them from their modules and runs
+// the tests.
 //
 // Everything runs in a network and a mount namespace of its own, so it listens nowhere on this machine and leaves no mount.
+// The control groups and /run/containerd are those of the machine, because an agent reads them there. The tests therefore
+// refuse to start beside another kubelet or containerd.
 package cluster

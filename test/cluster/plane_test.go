@@ -107,6 +107,7 @@ func startPlane(dir string) (*plane, error) {
 		p.pki.issue("admin", "admin", "system:masters"),
 		p.pki.issue("controllers", "system:kube-controller-manager"),
 		p.pki.issue("scheduler", "system:kube-scheduler"),
+		p.pki.issue("kubelet", "system:node:"+realNode, "system:nodes"),
 	); err != nil {
 		return p, err
 	}
@@ -137,6 +138,8 @@ func (p *plane) startAPI() (err error) {
 		"--client-ca-file="+p.pki.path("ca.crt"), "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+p.pki.path("accounts.key"),
 		"--service-account-signing-key-file="+p.pki.path("accounts.key"), "--cert-dir="+p.dir,
+		"--kubelet-client-certificate="+p.pki.path("admin.crt"), "--kubelet-client-key="+p.pki.path("admin.key"),
+		"--kubelet-preferred-address-types=InternalIP", "--allow-privileged=true",
 		"--feature-gates=SizeBasedListCostEstimate=false") // it needs a newer etcd than that of Debian 12
 	if err != nil {
 		return err
