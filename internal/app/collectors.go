@@ -47,18 +47,33 @@ import (
 // mounts, control groups and a network of its own, these are the files of the first process.
 type machine struct {
 	root   string
+	hidden error // why the files in root cannot be read; nil if they can
 	roots  tee.Roots
 	cgroup string
 	net    string // see node.Options.Net
 }
 
 func newMachine(proc string) machine {
-	m := machine{root: hostfs.At(proc).MachineRoot()}
+	var m machine
+	m.root, m.hidden = hostfs.At(proc).MachineRoot()
 	m.roots, m.cgroup = tee.Roots{Proc: proc, Dev: m.at("dev"), Sys: m.at("sys")}, m.at("sys/fs/cgroup")
+	if m.hidden != nil {
+		m.roots.Sys = "/sys" // it differs only in control groups and network devices
+	}
 	if m.root != "/" {
 		m.net = filepath.Join(proc, "1")
 	}
 	return m
+}
+
+// warn logs that the files of the machine cannot be read, and how to allow it. The figures from these files are missing then. Those
+// of the container would be wrong.
+func (m machine) warn(log *slog.Logger) {
+	if m.hidden == nil {
+		return
+	}
+	log.Warn("names of pods and containers, devices, control groups and file systems of the machine are missing", "err", m.hidden,
+		"advice", "let this container read /proc/1/root: it needs CAP_SYS_PTRACE, and the profile of AppArmor or type of SELinux must allow ptrace")
 }
 
 // at returns the path of a file of the machine.
@@ -82,6 +97,7 @@ type watching struct {
 // agentCollectors lists the agent's collectors. To add a collector, add its line here.
 func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) watching {
 	machine := newMachine("/proc")
+	machine.warn(log)
 	roots := machine.roots
 	names := pods.New(machine.at("var/log/pods"))
 	reads := reader.New(reader.Options{

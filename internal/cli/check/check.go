@@ -78,6 +78,8 @@ type Options struct {
 	Try    func() ([]probe.Trial, error)
 	// Landlock returns the version of the kernel's Landlock interface.
 	Landlock func() (int, error)
+	// Hidden is the reason why the files of the machine cannot be read in this container. It is nil if they can, and outside.
+	Hidden error
 	// Control returns whether the configuration of this machine lets measuring be switched on while the agent runs, and for how
 	// long at most. It may be nil.
 	Control func() (allowed bool, longest time.Duration, err error)
@@ -85,10 +87,13 @@ type Options struct {
 
 // Machine returns the options for this machine. The user's probes of a file are tried too, if it has a name.
 func Machine(binary, probes string) Options {
-	root := hostfs.At("/proc").MachineRoot() // another one in a container
+	root, hidden := hostfs.At("/proc").MachineRoot() // another one in a container
 	roots, cgroup := tee.Roots{Proc: "/proc", Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}, filepath.Join(root, "sys/fs/cgroup")
+	if hidden != nil {
+		roots.Sys = "/sys" // as the agent does
+	}
 	return Options{
-		Roots: roots, Cgroup: cgroup, Binary: binary, Held: privilege.Held, Landlock: privilege.LandlockVersion,
+		Roots: roots, Cgroup: cgroup, Hidden: hidden, Binary: binary, Held: privilege.Held, Landlock: privilege.LandlockVersion,
 		Try: func() ([]probe.Trial, error) {
 			quiet := slog.New(slog.DiscardHandler)
 			all, err := system.Try(system.Options{

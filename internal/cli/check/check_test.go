@@ -305,3 +305,13 @@ func TestConfidentialMachine(t *testing.T) {
 		}
 	}
 }
+
+// In a container that may not read the machine's files, the report explains what is missing.
+func TestHiddenFiles(t *testing.T) {
+	o := at(t.TempDir())
+	o.Hidden = errors.New("permission denied")
+	c := find(t, Run(o), "files")
+	if c.Status != Limited || c.Required || !strings.Contains(c.Detail, "permission denied") || !strings.Contains(c.Advice, "CAP_SYS_PTRACE") {
+		t.Errorf("%+v", c)
+	}
+}

@@ -61,6 +61,13 @@ func (o Options) privileges() []Check {
 		}
 		checks = append(checks, c)
 	}
+	if o.Hidden != nil {
+		checks = append(checks, Check{
+			Group: groupPrivilege, Name: "files", Status: Limited,
+			Detail: printable(o.Hidden.Error()) + "; names of pods and containers, devices, control groups and file systems are missing",
+			Advice: "grant CAP_SYS_PTRACE to the container, and let its AppArmor profile or SELinux type allow ptrace",
+		})
+	}
 	return checks
 }
 

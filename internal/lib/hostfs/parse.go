@@ -357,3 +357,14 @@ func parseHex(digits []byte) (n uint64, ok bool) {
 	}
 	return n, true
 }
+
+// parseRootMount reads mountinfo and returns what is mounted at "/": the device and the directory in it. The last mount hides those
+// before it. It returns "" if there is none.
+func parseRootMount(data []byte) (root string) {
+	for line := range bytes.Lines(data) {
+		if f := bytes.Fields(line); len(f) > 4 && string(f[4]) == "/" {
+			root = string(f[2]) + " " + string(f[3])
+		}
+	}
+	return root
+}

@@ -20,6 +20,7 @@ const (
 	maxArgs   = 4 << 10
 	maxEnv    = 256 << 10
 	maxUnix   = 4 << 20
+	maxMounts = 4 << 20
 )
 
 // Processes lists the IDs of all processes in ascending order. The root must be /proc.
@@ -68,18 +69,35 @@ func (r Root) SeesAllProcesses() (bool, string) {
 }
 
 // MachineRoot returns the directory of the machine's files: "/", or in a container, which has others, the root of the first
-// process. For that the container needs the PID namespace of the host and CAP_SYS_PTRACE. Without them it returns "/". The
-// root must be /proc.
-func (r Root) MachineRoot() string {
+// process. For that the container needs the PID namespace of the host. The error means that this process may not read the
+// files in the directory, because it lacks CAP_SYS_PTRACE or a security module denies it. The root must be /proc.
+func (r Root) MachineRoot() (string, error) {
 	first := r.Path("1", "root")
 	theirs, err := os.Stat(first + "/.")
 	if err != nil {
-		return "/"
+		if r.sameRoot() {
+			return "/", nil
+		}
+		return first, fmt.Errorf("this process is in a container and cannot read the files of the machine: %w", err)
 	}
 	if own, err := os.Stat("/"); err != nil || os.SameFile(own, theirs) {
-		return "/"
+		return "/", nil
 	}
-	return first
+	return first, nil
+}
+
+// sameRoot compares the file systems of this process and of the first one. Every process may read them. It returns true if one of
+// them is not known.
+func (r Root) sameRoot() bool {
+	var roots [2]string
+	for i, p := range []Process{r.Self(), r.Process(1)} {
+		data, err := p.Read(maxMounts, "mountinfo")
+		if err != nil {
+			return true
+		}
+		roots[i] = parseRootMount(data)
+	}
+	return roots[0] == roots[1] || roots[0] == "" || roots[1] == ""
 }
 
 // Thread returns a thread of the process. It has the same files as a process.

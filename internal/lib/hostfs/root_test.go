@@ -253,8 +253,8 @@ func TestSeesAllProcesses(t *testing.T) {
 // In a container the machine's files are below the root of the first process, if that may be read.
 func TestMachineRoot(t *testing.T) {
 	proc, other := t.TempDir(), t.TempDir()
-	if got := At(proc).MachineRoot(); got != "/" {
-		t.Errorf("without the first process: %q", got)
+	if got, err := At(proc).MachineRoot(); got != "/" || err != nil {
+		t.Errorf("without the first process: %q (%v)", got, err)
 	}
 	link := filepath.Join(proc, "1", "root")
 	if err := os.Mkdir(filepath.Dir(link), 0o755); err != nil {
@@ -264,11 +264,62 @@ func TestMachineRoot(t *testing.T) {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
 		}
-		if got := At(proc).MachineRoot(); got != want {
-			t.Errorf("the root of the first process is %s: %q, want %q", target, got, want)
+		if got, err := At(proc).MachineRoot(); got != want || err != nil {
+			t.Errorf("the root of the first process is %s: %q (%v), want %q", target, got, err, want)
 		}
 		if err := os.Remove(link); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A container that may not read the root of the first process must not take its own files for those of the machine. The kernel shows
+// what is mounted there to everyone (proc_pid_mountinfo(5)).
+func TestMachineRootIsHidden(t *testing.T) {
+	const (
+		host      = "22 28 0:21 / /proc rw - proc proc rw\n28 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n29 28 254:2 / /mnt rw - ext4 /dev/vdb rw\n"
+		hostAgain = "901 900 254:1 / / rw,relatime - ext4 /dev/vda1 rw\n" // in a mount namespace of its own, as with PrivateTmp=
+		overlay   = "610 520 0:57 / / ro,relatime - overlay overlay ro,lowerdir=/a,upperdir=/b\n611 610 0:60 / /proc rw - proc proc rw\n"
+		directory = "610 520 254:1 /containers/1/rootfs / ro - ext4 /dev/vda1 rw\n"
+		covered   = "1 1 0:2 / / rw - rootfs rootfs rw\n" + host
+	)
+	for name, c := range map[string]struct {
+		first, own string
+		hidden     bool
+	}{
+		"the same":                 {host, host, false},
+		"another mount namespace":  {host, hostAgain, false},
+		"a container":              {host, overlay, true},
+		"a directory of the disk":  {host, directory, true},
+		"a mount over the first":   {covered, hostAgain, false},
+		"the first is not known":   {"", overlay, false},
+		"the own is not known":     {host, "garbage\n1 2 3 4\n", false},
+		"both without a root":      {"611 610 0:60 / /proc rw - proc proc rw\n", "\n", false},
+		"containers of one image":  {overlay, strings.Replace(overlay, "0:57", "0:58", 1), true},
+		"the own root is in a tmp": {host, "1 1 0:30 / / rw - tmpfs tmpfs rw", true},
+	} {
+		proc := t.TempDir()
+		for dir, text := range map[string]string{"1": c.first, "self": c.own} {
+			if err := os.Mkdir(filepath.Join(proc, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(proc, dir, "mountinfo"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Root may read everything, so a link into nothing stands for the refusal.
+		if err := os.Symlink("/nonexistent", filepath.Join(proc, "1", "root")); err != nil {
+			t.Fatal(err)
+		}
+		want := "/"
+		if c.hidden {
+			want = filepath.Join(proc, "1", "root")
+		}
+		if got, err := At(proc).MachineRoot(); got != want || (err != nil) != c.hidden {
+			t.Errorf("%s: %q (%v), want %q", name, got, err, want)
 		}
 	}
 }
