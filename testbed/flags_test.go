@@ -12,16 +12,16 @@ import (
 
 func TestOptions(t *testing.T) {
 	o, err := parseOptions([]string{
-		"-epc", "16,32", "-port", "9750", "-port", "8080:80", "-in", "a", "-in", "b:/c", "-kvm", "-disk", "32", "--", "prog", "-v",
+		"-epc", "16,32", "-port", "9750", "-port", "8080:80", "-in", "a", "-in", "b:/c", "-kvm", "-disk", "32", "-module", "veth", "--", "prog", "-v",
 	}, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.kvm || o.disk != 32 || !slices.Equal(o.epc, sizes{16, 32}) || !slices.Equal(o.in, list{"a", "b:/c"}) || !slices.Equal(o.argv, []string{"prog", "-v"}) ||
+	if !o.kvm || o.disk != 32 || !slices.Equal(o.epc, sizes{16, 32}) || !slices.Equal(o.in, list{"a", "b:/c"}) || !slices.Equal(o.modules, list{"veth"}) || !slices.Equal(o.argv, []string{"prog", "-v"}) ||
 		!slices.Equal(o.ports, forwards{{Host: 9750, Guest: 9750}, {Host: 8080, Guest: 80}}) {
 		t.Errorf("read %+v", o)
 	}
-	for _, bad := range [][]string{{}, {"-epc", "0", "x"}, {"-epc", "16,", "x"}, {"-port", "70000", "x"}, {"-port", "1:", "x"}, {"-disk", "-1", "x"}, {"-nonsense", "x"}} {
+	for _, bad := range [][]string{{}, {"-epc", "0", "x"}, {"-epc", "16,", "x"}, {"-port", "70000", "x"}, {"-port", "1:", "x"}, {"-disk", "-1", "x"}, {"-tap", "t", "-port", "80", "x"}, {"-nonsense", "x"}} {
 		if o, err := parseOptions(bad, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q was read as %+v", bad, o)
 		}

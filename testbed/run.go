@@ -19,9 +19,10 @@ import (
 // options are the options of "testbed run".
 type options struct {
 	root, kernel, swsgx, append, to  string
+	tap                              string
 	epc                              sizes
 	cpus, memory, disk               int
-	in, out, env                     list
+	in, out, env, modules            list
 	ports                            forwards
 	sgx, sgx2, kvm, threads, console bool
 	timeout                          time.Duration
@@ -42,6 +43,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.Var(&o.out, "out", "bring a file or folder back, relative to /job (repeatable)")
 	flags.StringVar(&o.to, "to", ".", "the `folder` on the host for what comes back")
 	flags.Var(&o.ports, "port", "forward `[HOST:]GUEST`, a TCP port of the host's loopback, to that of the guest (repeatable)")
+	flags.StringVar(&o.tap, "tap", "", "connect eth0 to a tap `interface` of the host instead; the command sets eth0 up")
+	flags.Var(&o.modules, "module", "load a `module` of the kernel: overlay, bridge or veth (repeatable)")
 	flags.Var(&o.env, "env", "`NAME=VALUE` for the command (repeatable)")
 	flags.BoolVar(&o.sgx, "sgx", true, "load the module; without, an ordinary machine boots")
 	flags.BoolVar(&o.sgx2, "sgx2", true, "a processor with SGX2: enclaves can grow")
@@ -57,6 +60,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	}
 	if o.argv = flags.Args(); len(o.argv) == 0 {
 		return o, errors.New("no command to run")
+	}
+	if o.tap != "" && len(o.ports) > 0 {
+		return o, errors.New("-port needs the network that -tap replaces")
 	}
 	if o.disk < 0 {
 		return o, fmt.Errorf("%d is not a number of MiB", o.disk)
@@ -127,7 +133,7 @@ func (o options) machine(ctx context.Context) (machine.Machine, machine.Command,
 	}
 	m = machine.Machine{
 		Kernel: k, Guest: t.built("guest"), CPUs: o.cpus, MemoryMiB: o.memory,
-		Append: o.append, Forwards: o.ports, Threads: o.threads,
+		Append: o.append, Forwards: o.ports, Tap: o.tap, Threads: o.threads,
 	}
 	c = machine.Command{
 		Argv: o.argv, Env: append([]string{"PATH=" + guestPath, "HOME=/job", "TERM=dumb"}, o.env...),
@@ -137,9 +143,10 @@ func (o options) machine(ctx context.Context) (machine.Machine, machine.Command,
 		return m, c, err
 	}
 	if o.kvm {
-		if c.Modules, err = k.Modules(ctx, "kvm_amd"); err != nil {
-			return m, c, err
-		}
+		o.modules = append(o.modules, "kvm_amd")
+	}
+	if c.Modules, err = k.Modules(ctx, o.modules...); err != nil {
+		return m, c, err
 	}
 	if !o.sgx {
 		return m, c, nil

@@ -104,14 +104,20 @@ func (k Kernel) modules() string {
 	return filepath.Join(k.Dir, "lib", "modules", k.Release)
 }
 
-// wanted are the modules that a machine may load: to communicate with the host, and KVM. Kernels with split packages have
-// what is necessary for the former built in.
-var wanted = []string{"virtio*", "net_failover", "failover", "kvm*", "irqbypass", "ccp"}
+// wanted are the modules that a machine may load: to communicate with the host, KVM, and for containers. Kernels with split
+// packages have what is necessary to communicate built in.
+var wanted = []string{"virtio*", "net_failover", "failover", "kvm*", "irqbypass", "ccp", "overlay", "bridge", "stp", "llc", "veth"}
 
+// unpack unpacks the kernel unless that has happened.
 func (k Kernel) unpack(ctx context.Context) error {
-	if exist(k.image(), filepath.Join(k.modules(), "modules.builtin")) && (k.split || k.hasKVM()) {
+	if exist(k.image(), filepath.Join(k.modules(), "modules.builtin")) {
 		return nil
 	}
+	return k.fetch(ctx)
+}
+
+// fetch downloads and unpacks the kernel.
+func (k Kernel) fetch(ctx context.Context) error {
 	if k.split {
 		return k.packages.unpack(ctx, k.Dir, []string{"linux-base-" + k.Release, "linux-binary-" + k.Release}, nil)
 	}
@@ -120,12 +126,6 @@ func (k Kernel) unpack(ctx context.Context) error {
 		args = append(args, "./lib/modules/*/"+name+".ko*")
 	}
 	return k.packages.unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, nil, args...)
-}
-
-// hasKVM reports whether KVM's modules were unpacked. Earlier versions of this program left them out.
-func (k Kernel) hasKVM() bool {
-	found, err := filepath.Glob(filepath.Join(k.modules(), "kernel", "arch", "x86", "kvm", "kvm-amd.ko*"))
-	return err == nil && len(found) > 0
 }
 
 // Headers unpacks what a module for the kernel is built with, and returns its build directory.

@@ -44,6 +44,10 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("the command line lacks %q:\n%s", want, line)
 		}
 	}
+	m.Forwards, m.Tap = nil, "tap0"
+	if args, err = m.args("initrd"); err != nil || !strings.Contains(strings.Join(args, " "), "ifname=tap0 -device virtio-net-pci") {
+		t.Errorf("the command line lacks the tap interface: %v (%v)", args, err)
+	}
 }
 
 // TestUntarStaysInside tries names that lead out of the folder, which a guest may send.

@@ -31,15 +31,18 @@ func (k Kernel) Modules(ctx context.Context, names ...string) ([]Module, error) 
 	for line := range strings.FieldsSeq(string(builtin)) {
 		in[moduleName(line)] = true
 	}
-	files := map[string]string{}
-	err = filepath.WalkDir(k.modules(), func(path string, entry os.DirEntry, err error) error {
-		if err == nil && strings.Contains(entry.Name(), ".ko") {
-			files[moduleName(path)] = path
-		}
-		return err
-	})
+	files, err := k.moduleFiles()
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return !in[name] && files[name] == "" }) {
+		// Earlier versions of this program unpacked fewer modules.
+		if err := k.fetch(ctx); err != nil {
+			return nil, err
+		}
+		if files, err = k.moduleFiles(); err != nil {
+			return nil, err
+		}
 	}
 	var list []Module
 	var add func(name string) error
@@ -68,6 +71,18 @@ func (k Kernel) Modules(ctx context.Context, names ...string) ([]Module, error) 
 		}
 	}
 	return list, nil
+}
+
+// moduleFiles returns the unpacked modules by name.
+func (k Kernel) moduleFiles() (map[string]string, error) {
+	files := map[string]string{}
+	err := filepath.WalkDir(k.modules(), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && strings.Contains(entry.Name(), ".ko") {
+			files[moduleName(path)] = path
+		}
+		return err
+	})
+	return files, err
 }
 
 // moduleName returns the kernel's name of the module in a file: virtio-net.ko.xz is virtio_net.

@@ -126,6 +126,9 @@ func (m Machine) numa() []string {
 }
 
 func (m Machine) network() []string {
+	if m.Tap != "" {
+		return []string{"-netdev", "tap,id=net,script=no,downscript=no,ifname=" + m.Tap, "-device", "virtio-net-pci,netdev=net"}
+	}
 	if len(m.Forwards) == 0 {
 		return nil
 	}

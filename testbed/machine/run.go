@@ -25,6 +25,7 @@ type Machine struct {
 	Append    string
 	Init      []string // the command that becomes the first process instead of Guest, which then is its child; may be empty
 	Forwards  []Forward
+	Tap       string    // a tap interface of the host, to which eth0 is connected instead of Forwards. The command sets eth0 up
 	Disks     []string  // files that the guest reads as /dev/vda and so on, through bounce buffers if its kernel is configured for it
 	Threads   bool      // emulate each CPU by a thread of its own
 	Console   io.Writer // the kernel's console; may be nil
@@ -95,7 +96,7 @@ func (m Machine) writeImage(ctx context.Context, path string, c Command) error {
 	}
 	j := job.Job{Hostname: "testbed", Argv: c.Argv, Env: c.Env, Out: c.Out, Init: m.Init}
 	names := []string{"virtio_pci", "virtio_console"}
-	if len(m.Forwards) > 0 {
+	if len(m.Forwards) > 0 || m.Tap != "" {
 		names = append(names, "virtio_net")
 	}
 	if len(m.Disks) > 0 {
