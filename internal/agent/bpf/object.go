@@ -130,13 +130,29 @@ func load(o *Object, name string, prepare func(*ebpf.CollectionSpec) (map[string
 	if err != nil {
 		return nil, err
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared, Cache: o.types})
+	options := ebpf.CollectionOptions{MapReplacements: shared, Cache: o.types}
+	coll, err := ebpf.NewCollectionWithOptions(spec, options)
+	if errors.Is(err, ebpf.ErrRestrictedKernel) {
+		withoutAddresses(spec.Programs[name].Instructions)
+		coll, err = ebpf.NewCollectionWithOptions(spec, options)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("loading %w", err) // "program NAME: ..."
 	}
 	prog := coll.DetachProgram(name)
 	coll.Close()
 	return prog, nil
+}
+
+// withoutAddresses makes the addresses of kernel symbols 0, as they are of weak symbols that the kernel does not have. The library does
+// so only when the kernel has no such symbol, and not when it hides the address (without CAP_SYSLOG, and
+// kernel.perf_event_paranoid above 1). All symbols of the programs are weak.
+func withoutAddresses(all asm.Instructions) {
+	for i := range all {
+		if ins := &all[i]; ins.OpCode.IsDWordLoad() && ins.Reference() != "" && !ins.IsLoadFromMap() && !ins.IsFunctionReference() {
+			ins.Constant, ins.Metadata = 0, asm.Metadata{}
+		}
+	}
 }
 
 // keep records a program and its links, so that Close closes them.
