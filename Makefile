@@ -253,7 +253,7 @@ $(KUBERNETES:%=$(CLUSTER)/%): $(CLUSTER)/%: test/cluster/go.mod test/cluster/go.
 	$(CLUSTER_GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$version" -o $(CURDIR)/$@ k8s.io/kubernetes/cmd/$*
 	@touch $@
 
-cluster: build $(KUBERNETES:%=$(CLUSTER)/%) ## the chart and the agent in a real Kubernetes (needs root; builds Kubernetes the first time: 10 minutes of CPU time and 6 GB)
+cluster: build bin/testbed $(KUBERNETES:%=$(CLUSTER)/%) ## the chart and the agent in a real Kubernetes (needs root; builds Kubernetes the first time: 10 minutes of CPU time and 6 GB)
 	tools/setup.sh --cluster
 	$(MAKE) --no-print-directory image PLATFORMS=amd64 ARCHIVE=$(CLUSTER)/teescope.oci.tar
 	$(CLUSTER_GO) test -trimpath -tags grpcnotrace -count=1 -vet=off -timeout 60m $(TESTFLAGS) $(if $(SUDO),-exec '$(SUDO)') ./...
@@ -354,10 +354,12 @@ bin/cadvisor: bench/peers/main.go bench/peers/go.mod bench/peers/go.sum
 
 ## The virtual SGX machine
 
-.PHONY: testbed
-testbed: ## build the virtual SGX machine: then testbed/run -- CMD
-	$(GO) build -trimpath -o bin/testbed ./testbed
+.PHONY: testbed bin/testbed
+testbed: bin/testbed ## build the virtual SGX machine: then testbed/run -- CMD
 	bin/testbed build
+
+bin/testbed:
+	$(GO) build -trimpath -o $@ ./testbed
 
 .PHONY: setup tools test-all ci clean
 setup: ## install what the tests need (Debian packages, node modules, linters)

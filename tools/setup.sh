@@ -30,7 +30,7 @@ peers=(
 )
 cluster=(
 	etcd=etcd-server containerd=containerd ctr=containerd runc=runc /usr/lib/cni/bridge=containernetworking-plugins ip=iproute2
-	busybox=busybox-static redis-server=redis-server ldd=libc-bin
+	busybox=busybox-static redis-server=redis-server ldd=libc-bin qemu-system-x86_64=qemu-system-x86 gcc=gcc xz=xz-utils
 )
 case ${1-} in
 --peers) need=("${peers[@]}") ;;

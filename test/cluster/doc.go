@@ -4,7 +4,6 @@
 // controller manager and scheduler, and a kubelet with containerd. `make cluster` builds them from their modules and runs
 // the tests.
 //
-// Everything runs in a network and a mount namespace of its own, so it listens nowhere on this machine and leaves no mount.
-// The control groups and /run/containerd are those of the machine, because an agent reads them there. The tests therefore
-// refuse to start beside another kubelet or containerd.
+// Everything runs in a network and a mount namespace of its own, so it listens nowhere on this machine and leaves no mount. The
+// kubelet and containerd run in a virtual machine in that network.
 package cluster

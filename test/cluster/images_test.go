@@ -95,22 +95,18 @@ func withLibraries(name string) (map[string]string, error) {
 	return files, nil
 }
 
-// archives writes the images of the watched pods, and returns their files and that of the agent's image.
-func archives(dir string) ([]string, error) {
+// archives writes the images of the watched pods.
+func archives(dir string) error {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	redis, err := withLibraries("redis-server")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	small, large := filepath.Join(dir, "busybox.tar"), filepath.Join(dir, "redis.tar")
-	if err := makeImage(small, busyboxImage, map[string]string{"/bin/busybox": busybox}, "/bin/busybox", "sleep", "1000000"); err != nil {
-		return nil, err
+	if err := makeImage(filepath.Join(dir, "busybox.tar"), busyboxImage, map[string]string{"/bin/busybox": busybox}, "/bin/busybox", "sleep", "1000000"); err != nil {
+		return err
 	}
-	if err := makeImage(large, redisImage, redis, "/bin/redis-server", "--save", "", "--protected-mode", "no"); err != nil {
-		return nil, err
-	}
-	return []string{small, large, filepath.Join(binaries, "teescope.oci.tar")}, nil
+	return makeImage(filepath.Join(dir, "redis.tar"), redisImage, redis, "/bin/redis-server", "--save", "", "--protected-mode", "no")
 }

@@ -75,10 +75,6 @@ func runAll(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	binaries = filepath.Join(root, ".cache", "cluster")
-	// containerd needs a shared root. Its mounts stay in this namespace, and end with its last process.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
-		return 0, fmt.Errorf("sharing mounts: %w", err)
-	}
 	for _, args := range []string{
 		"link set lo up", "address add " + serviceIP + "/32 dev lo", "address add " + nodeIP + "/32 dev lo",
 		// The API server looks for a default route.

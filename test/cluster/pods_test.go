@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,20 +25,26 @@ server: {enabled: true, kubernetesPods: {enabled: true, labels: [team]}, persist
 
 // TestNode runs the chart on a node with a kubelet: an agent and a server as pods, from the image that is released.
 func TestNode(t *testing.T) {
-	startNode(t)
+	n := startNode(t)
+	before := n.run(listFiles)
 	const ns = "observe"
 	i := install(t, ns, realValues)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the pods:\n%s", n.run("tail -n 40 /var/log/pods/*/*/*.log"))
+		}
+	})
 	namespace(t, "shop")
 	redis(t, "shop")
 	agent, server := i.pod("agent"), i.pod("server")
 	at := "http://" + server.Status.PodIP + ":9750"
 	carts := running(t, "shop", "app=redis", 2)
 
-	t.Run("rights of the agent", func(t *testing.T) { agentRights(t) })
+	t.Run("rights of the agent", func(t *testing.T) { agentRights(t, n) })
 	t.Run("probes", func(t *testing.T) { probes(t, at) })
-	t.Run("replicas", func(t *testing.T) { readable(t); replicas(t, at, carts) })
-	t.Run("short pod", func(t *testing.T) { readable(t); short(t, at) })
-	t.Run("API server away", func(t *testing.T) { readable(t); away(t, at, carts) })
+	t.Run("replicas", func(t *testing.T) { replicas(t, at, carts) })
+	t.Run("short pod", func(t *testing.T) { short(t, at) })
+	t.Run("API server away", func(t *testing.T) { away(t, at, carts) })
 	t.Run("upgrade", func(t *testing.T) {
 		i.upgrade(realValues + "\nagent: {config: {overhead: {budget: 3%}}}")
 		eventually(t, "another agent", func(ctx context.Context) error {
@@ -66,20 +70,22 @@ func TestNode(t *testing.T) {
 			}
 			return err
 		})
-		if left := agentProcesses(t); len(left) > 0 {
-			t.Errorf("agents %v still run", left)
+		if left := n.run(agentStatus); left != "" {
+			t.Errorf("an agent still runs:\n%s", left)
+		}
+		if after := n.run(listFiles); after != before {
+			t.Errorf("the files of the node were\n%s\nand are now\n%s", before, after)
 		}
 	})
 }
 
-// readable skips a test on a machine that lets nobody read the root directory of its first process. An agent in a container finds
-// the names of pods and the files of containers there.
-func readable(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat("/proc/1/root/."); err != nil {
-		t.Skipf("not checked: an agent in a pod cannot see the files of this machine: %v", err)
-	}
-}
+// listFiles lists the files of the node that neither containerd nor the kubelet writes, and pinned eBPF objects.
+const listFiles = `find / /run /tmp /dev/shm /sys/fs/bpf -xdev ! -path '/run/containerd*' ! -path '/run/netns*' ! -path '/var/log/*' | sort -u`
+
+// agentStatus prints the file status of each process in a pod that runs the command agent.
+const agentStatus = `for p in /proc/[0-9]*; do
+if grep -q kubepods $p/cgroup && tr '\0' ' ' <$p/cmdline | grep -q '^/teescope agent'; then cat $p/status; fi
+done 2>/dev/null`
 
 func isReady(p core.Pod) bool {
 	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c core.PodCondition) bool {
@@ -114,25 +120,15 @@ func describe(all []core.Pod) string {
 	var lines []string
 	for _, p := range all {
 		for _, c := range p.Status.ContainerStatuses {
-			lines = append(lines, fmt.Sprintf("%s: %+v, before %+v", p.Name, c.State, c.LastTerminationState))
+			lines = append(lines, fmt.Sprintf("%s: %s, before %s", p.Name, c.State.String(), c.LastTerminationState.String()))
 		}
 	}
 	return strings.Join(lines, "; ")
 }
 
-// pod waits for the pod of a component. If it does not start, its log is shown.
+// pod waits for the pod of a component.
 func (i *installation) pod(component string) core.Pod {
 	i.t.Helper()
-	defer func() {
-		if !i.t.Failed() {
-			return
-		}
-		files, _ := filepath.Glob(logsDir + "/" + i.namespace + "_*" + component + "*/*/*.log")
-		for _, file := range files {
-			data, _ := os.ReadFile(file)
-			i.t.Logf("%s:\n%s", file, data[max(0, len(data)-4000):])
-		}
-	}()
 	return running(i.t, i.namespace, "app.kubernetes.io/component="+component, 1)[0]
 }
 
@@ -158,36 +154,15 @@ func redis(t *testing.T, ns string) {
 	}
 }
 
-// agentProcesses returns the processes that run the command agent.
-func agentProcesses(t *testing.T) (all []string) {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		data, _ := os.ReadFile(file) // it may have ended
-		group, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup"))
-		if strings.HasPrefix(string(data), "/teescope\x00agent") && strings.Contains(string(group), "kubepods") {
-			all = append(all, filepath.Dir(file))
-		}
-	}
-	return all
-}
-
 // agentRights compares what the kernel says about the agent's process with what docs/user/kubernetes.md says.
-func agentRights(t *testing.T) {
+func agentRights(t *testing.T, n *node) {
 	eventually(t, "the agent to leave root", func(context.Context) error {
-		all := agentProcesses(t)
-		if len(all) != 1 {
-			return fmt.Errorf("agents: %v", all)
-		}
-		data, err := os.ReadFile(filepath.Join(all[0], "status"))
-		if err != nil {
-			return err
+		status := n.run(agentStatus)
+		if strings.Count(status, "Name:") != 1 {
+			return fmt.Errorf("not one agent: %q", status)
 		}
 		is := map[string]string{}
-		for line := range strings.Lines(string(data)) {
+		for line := range strings.Lines(status) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 			is[name] = strings.Join(strings.Fields(value), " ")
 		}
