@@ -13,6 +13,15 @@
 extern void __irq_regs __ksym __weak;
 extern void __per_cpu_offset __ksym __weak;
 
+/* The entries of page faults into the kernel, and with FRED those of all events that have interrupted the kernel. */
+extern void asm_exc_page_fault __ksym __weak;
+extern void asm_fred_entrypoint_kernel __ksym __weak;
+
+enum {
+	KERNEL_FRAMES = 40, /* of the kernel's stack */
+	ENTRY_BYTES = 64,   /* of an entry, to its return address */
+};
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct___faults {
 	unsigned long min_flt, maj_flt;
@@ -44,13 +53,35 @@ static __always_inline void fault_begins(void)
 		*n = page_faults(task);
 }
 
-/* Reports whether the kernel handles a page fault in an enclave. It counts the fault at its end. */
-static __always_inline bool fault_goes_on(void)
+/* Reports whether the current interrupt has interrupted the handler of a page fault. */
+static __noinline bool in_page_fault(void *ctx)
+{
+	u64 frames[KERNEL_FRAMES], fault = (u64)&asm_exc_page_fault,
+				   kernel = (u64)&asm_fred_entrypoint_kernel;
+	long bytes = bpf_get_stack(ctx, frames, sizeof(frames), 0);
+	u32 i;
+
+	if (!fault || bytes <= 0)
+		return true; /* not known */
+	for (i = 0; i < KERNEL_FRAMES && i * sizeof(*frames) < bytes; i++)
+		if (frames[i] - fault < ENTRY_BYTES || (kernel && frames[i] - kernel < ENTRY_BYTES))
+			return true;
+	return bytes == sizeof(frames);
+}
+
+/* Reports whether the kernel handles a page fault in an enclave. It counts most faults at their end, but not one that ends in a
+ * signal or in the exception handler of the vDSO. After such a fault the thread may return to the enclave, so the stack decides. */
+static __always_inline bool fault_goes_on(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 *n = bpf_task_storage_get(&faulting, task, NULL, 0);
 
-	return n && *n == page_faults(task);
+	if (!n || *n != page_faults(task))
+		return false;
+	if (in_page_fault(ctx))
+		return true;
+	*n = 0;
+	return false;
 }
 
 /* Tests hide the variables. */
@@ -58,12 +89,12 @@ const volatile bool hides_irq_regs;
 
 /* Reports whether an interrupt has not interrupted the kernel. Otherwise the thread had left its enclave before. Only the
  * handlers of the timer and of devices set the variable. Without it, a thread whose page fault goes on is in the kernel. */
-static __always_inline bool from_user(struct pt_regs *regs)
+static __always_inline bool from_user(void *ctx, struct pt_regs *regs)
 {
 	unsigned long cpu = bpf_get_smp_processor_id(), offset = 0, now = 0;
 
 	if (hides_irq_regs || !&__irq_regs || !&__per_cpu_offset)
-		return !fault_goes_on();
+		return !fault_goes_on(ctx);
 	bpf_probe_read_kernel(&offset, sizeof(offset),
 			      (void *)&__per_cpu_offset + cpu * sizeof(offset));
 	bpf_probe_read_kernel(&now, sizeof(now), (void *)&__irq_regs + offset);
@@ -85,7 +116,7 @@ static __always_inline int interrupt(void *ctx, u32 cause, bool told)
 {
 	struct pt_regs___aex *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 
-	if (IS_AEX(regs) && (told ? from_user((void *)regs) : !fault_goes_on()))
+	if (IS_AEX(regs) && (told ? from_user(ctx, (void *)regs) : !fault_goes_on(ctx)))
 		left_enclave(ctx, regs, cause);
 	return 0;
 }

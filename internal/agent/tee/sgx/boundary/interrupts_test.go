@@ -132,6 +132,30 @@ func TestTheTimerDuringAPageFaultIsNoExit(t *testing.T) {
 	}
 }
 
+// A page fault that ends in a signal is not counted by the kernel at its end. It is over nevertheless when the thread is in the
+// enclave again, also on kernels that hide the variable which shows what an interrupt has interrupted.
+func TestInterruptsAfterAFaultThatEndsInASignalAreExits(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		o := options(modeOn, 0)
+		o.hidden = hidden
+		b, p := startInside(t, o)
+		const source = "interrupts"
+		p.do(t, "u 1")
+		p.do(t, "g 1") // its memory is there
+		for ticks, tries := 0.0, 0; ticks == 0; tries++ {
+			before := scrape(t, b)
+			most := numbers(t, p.do(t, "g 200"))[0]
+			after := scrape(t, b)
+			ticks = after[left("timer", source)] - before[left("timer", source)]
+			grown(t, before, after, map[string]float64{left("page_fault", source): 2})
+			t.Logf("hidden: %v: %v interrupts of the timer, of %v of the processor", hidden, ticks, most)
+			if ticks > most || tries == 300 {
+				t.Fatalf("hidden: %v: %v interrupts of the timer arrived in the enclave, of %v", hidden, ticks, most)
+			}
+		}
+	}
+}
+
 // hitsOfAnother assigns the entry of the program to a process with another start time, as if that process had ended and the
 // program had got its ID. The program then counts nothing until the entry is its own again.
 func hitsOfAnother(t *testing.T, b *Backend, p *target) {
