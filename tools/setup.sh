@@ -19,7 +19,7 @@ need=(
 	prometheus=prometheus promtool=prometheus victoria-metrics=victoria-metrics chromium=chromium shellcheck=shellcheck tmux=tmux
 	qemu-system-x86_64=qemu-system-x86 cpio=cpio debootstrap=debootstrap
 	systemd-analyze=systemd systemd-sysusers=systemd
-	pkill=procps ssh-keygen=openssh-client valgrind=valgrind rpm=rpm
+	pkill=procps ssh-keygen=openssh-client valgrind=valgrind rpm=rpm mkfs.ext4=e2fsprogs
 	gcc=gcc "g++=g++" /usr/include/stdio.h=libc6-dev /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 xz=xz-utils zstd=zstd
 	prometheus-node-exporter=prometheus-node-exporter prometheus-alertmanager=prometheus-alertmanager perf=linux-perf
 )

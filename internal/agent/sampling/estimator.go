@@ -29,6 +29,8 @@ type Counters struct {
 type Series struct {
 	Kind        int
 	First, Last int // Last is excluded
+	// Off is set while nothing counts these words. It may change before Begin only.
+	Off bool
 }
 
 // Estimator estimates the events of one group. Its zero value counts every event.
@@ -168,6 +170,10 @@ func (e *Estimator) EndCycle(c Cycle, t CPUTime, counted []uint64, of []Variance
 	with := t.cycle
 	t = t.without(e.spent(counted))
 	for s, words := range e.series() {
+		if s.Off {
+			e.skip(words, counted)
+			continue
+		}
 		residual, rates, events := e.endCycle(words, counted, c, t)
 		of[s.Kind].cycle.add(spread{
 			residual: residual * c.norm, modelError: rates * e.standardError() * c.norm,
@@ -183,6 +189,18 @@ func (e *Estimator) EndCycle(c Cycle, t CPUTime, counted []uint64, of []Variance
 		e.learn(t, c.weight, missed*c.norm, (c.factor-1)*spent*c.norm, (c.factor-1)*t.window*c.norm)
 	}
 	e.warmUp = false
+}
+
+// skip ends the cycle of a series that nothing counts. A last few events may have been counted, and reported, before its program was
+// detached.
+func (e *Estimator) skip(words []word, counted []uint64) {
+	for i := range words {
+		w := &words[i]
+		if e.warmUp {
+			w.to += counted[w.at] - w.counted
+		}
+		w.counted, w.from = counted[w.at], w.to
+	}
 }
 
 // spent returns the cost of counting in this cycle, in nanoseconds.

@@ -229,7 +229,7 @@ func TestAnEventRateIsForgotten(t *testing.T) {
 
 // A group makes few of the system calls. The others take no memory, and a call that comes later is not missed.
 func TestOnlyWordsThatCountAreKept(t *testing.T) {
-	c := Counters{Series: []Series{{0, 0, 400}, {1, 410, 420}}, Costs: []float64{0, 0}, Random: func() float64 { return 1 }}
+	c := Counters{Series: []Series{{Kind: 0, First: 0, Last: 400}, {Kind: 1, First: 410, Last: 420}}, Costs: []float64{0, 0}, Random: func() float64 { return 1 }}
 	counted, reported := make([]uint64, 420), make([]uint64, 420)
 	var e Estimator
 	kept := func(want int, when string) {
@@ -271,10 +271,29 @@ func TestOnlyWordsThatCountAreKept(t *testing.T) {
 	kept(5, "at the next beginning")
 }
 
+// While nothing counts a series, its last events are reported once, and nothing is estimated of it. Other series of the kind are.
+func TestASeriesThatIsOffIsNotEstimated(t *testing.T) {
+	c := Counters{Series: []Series{{Kind: 0, First: 0, Last: 1, Off: true}, {Kind: 0, First: 1, Last: 2}}, Costs: []float64{100}}
+	counted, reported := []uint64{5000, 0}, []uint64{9000, 0}
+	var e Estimator
+	e.Begin(&c, counted, reported, true)
+	counted[0] += 300 // before the program is detached
+	cycle, variance := Cycle{factor: 1, norm: 1, weight: 1, warmUp: true}, make([]Variance, 1)
+	for i, time := range []CPUTime{{cycle: 100 * leastCPU, window: 100 * leastCPU}, {cycle: 100 * leastCPU, window: leastCPU}, {cycle: 50 * leastCPU, window: leastCPU}} {
+		counted[1] += 10
+		e.EndCycle(cycle, time, counted, variance)
+		variance[0].EndCycle(cycle, 0)
+		if e.Report(counted, reported, 1); reported[0] != 9300 || reported[1] < uint64(10*i) {
+			t.Errorf("cycle %d: %v events are reported", i, reported)
+		}
+		cycle = Cycle{factor: 50, norm: 1, weight: 1}
+	}
+}
+
 // A group that ends with an estimate below zero, because its windows had more than their share of its CPU time, has made no
 // events. Its number does not wrap around.
 func TestANumberIsNeverBelowZero(t *testing.T) {
-	c := Counters{Series: []Series{{0, 0, 1}}, Costs: []float64{100}}
+	c := Counters{Series: []Series{{Kind: 0, First: 0, Last: 1}}, Costs: []float64{100}}
 	counted, reported := make([]uint64, 1), make([]uint64, 1)
 	var e Estimator
 	e.Begin(&c, counted, reported, false)
@@ -291,7 +310,7 @@ func TestANumberIsNeverBelowZero(t *testing.T) {
 // BenchmarkCycle ends a cycle of 200 groups that make 20 of 460 system calls, and reports their counts.
 func BenchmarkCycle(b *testing.B) {
 	const groups, words, used = 200, 460, 20
-	c := Counters{Series: []Series{{0, 0, words}}, Costs: []float64{100}}
+	c := Counters{Series: []Series{{Kind: 0, First: 0, Last: words}}, Costs: []float64{100}}
 	variance := make([]Variance, 1)
 	counted, reported := make([][]uint64, groups), make([][]uint64, groups)
 	all := make([]Estimator, groups)

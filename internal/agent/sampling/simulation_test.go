@@ -178,7 +178,7 @@ func simulate(l arrivals, seed uint64) *simulation {
 	s := &simulation{
 		now: time.Unix(1000, 0), began: time.Unix(1000, 0), load: l, on: true,
 		variance: make([]Variance, 1), counted: make([]uint64, 1), reported: make([]uint64, 1),
-		counters: Counters{Series: []Series{{0, 0, 1}}, Costs: []float64{120}},
+		counters: Counters{Series: []Series{{Kind: 0, First: 0, Last: 1}}, Costs: []float64{120}},
 	}
 	s.cycle = NewDutyCycle(s, 1)
 	s.cycle.now, s.cycle.phase = func() time.Time { return s.now }, rand.New(rand.NewPCG(seed, 2)).Float64

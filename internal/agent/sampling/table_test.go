@@ -101,7 +101,7 @@ func (m *machine) run(cycles int) {
 
 // mixed is a machine with two workloads of each kind per CPU pair.
 func mixed(cpus int, ratio float64, seed uint64) *machine {
-	m := &machine{now: time.Unix(1000, 0), on: true, counting: true, counters: Counters{Series: []Series{{0, 0, 1}}, Costs: []float64{countTakes}}}
+	m := &machine{now: time.Unix(1000, 0), on: true, counting: true, counters: Counters{Series: []Series{{Kind: 0, First: 0, Last: 1}}, Costs: []float64{countTakes}}}
 	r := rand.New(rand.NewPCG(seed, 7))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, r.Float64()) }
 	add := func(kind string, rare arrivals, does ...task) {

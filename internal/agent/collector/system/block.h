@@ -147,7 +147,7 @@ static __always_inline int end_request(struct request *rq, u32 bytes)
 	known = bpf_map_lookup_elem(&requests, &key);
 	if (known && owner_of(known->slot) == known->owner)
 		slot = known->slot;
-	else if (last)
+	else if (last && rq->start_time_ns >= control.requests_since)
 		lost(LOST_REQUESTS);
 	io = bpf_map_lookup_elem(&blocks, &slot);
 	if (!io)

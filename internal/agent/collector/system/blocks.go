@@ -12,23 +12,32 @@ import (
 const (
 	beginProbe  = "block_begin"
 	queuedProbe = "block_queued"
+	mergedProbe = "block_merged"
 	endProbe    = "block_end"
 	// startTracepoint fires when a thread makes a request (Linux 6.5).
 	startTracepoint = "block_io_start"
 )
 
-// blockProbes are the probes on requests to block devices. The probe on the end of a request is the last one. Older kernels
-// report a request when it is issued to the device. If a scheduler has queued the request before, another thread may issue it.
+// blockProbes are the probes on requests to block devices. Those on their ends come first. So each request that begins later is
+// seen to its end. Older kernels report a request when it is issued to the device. If a scheduler has queued the request before, another thread
+// may issue it.
 func blockProbes() []bpf.Probe {
 	return []bpf.Probe{
+		bpf.Tracepoint(endProbe, "block_rq_complete"),
+		bpf.Tracepoint(mergedProbe, "block_rq_merge"),
 		{Name: beginProbe, Ways: []bpf.Way{
 			bpf.TracepointWay(startTracepoint, ""),
 			bpf.TracepointWay("block_rq_issue", ""),
 		}},
 		bpf.Tracepoint(queuedProbe, "block_rq_insert"),
-		bpf.Tracepoint("block_merged", "block_rq_merge"),
-		bpf.Tracepoint(endProbe, "block_rq_complete"),
 	}
+}
+
+// seesRequests marks the time from which on the beginning of each request is seen. Earlier ones may be in flight, which is no loss.
+func seesRequests(k *kernelSide) error {
+	now, err := monotonic()
+	atomic.StoreUint64(&k.controls[0].RequestsSince, now)
+	return err
 }
 
 // needless reports whether the attached probes make a probe unnecessary. The probe on queued requests is not needed if requests
@@ -43,6 +52,11 @@ func (k *kernelSide) needless(probe string) bool {
 		}
 	}
 	return false
+}
+
+// forgetRequests removes the requests that are remembered. Their ends are not seen.
+func forgetRequests(k *kernelSide) error {
+	return forget[uint64, [8]byte](k.object.Map("requests"))
 }
 
 var blockOpNames = [blockOps]string{"read", "write", "discard"}

@@ -14,9 +14,10 @@ import (
 
 // Demand contains the measurements that are switched on for a limited time, in addition to the options.
 type Demand struct {
-	Watch  []watch.Rule // further rules
-	Timing bool         // the time of system calls is measured
-	Exact  bool         // there is no budget
+	Watch  []watch.Rule         // further rules
+	Timing bool                 // the time of system calls is measured
+	Exact  bool                 // there is no budget
+	Paused map[string]time.Time // probes that are switched off, and until when
 }
 
 // Demands passes a Demand on to the collector while it runs.
@@ -26,6 +27,7 @@ type Demands struct {
 	mu       sync.Mutex // protects the fields below
 	last     Demand
 	untimely error // why system calls cannot be timed
+	probes   []bpf.Status
 }
 
 // Demands returns what changes the demand. The options must have OnDemand.
@@ -56,10 +58,11 @@ func (s *Demands) TimesCalls() error {
 	return s.untimely
 }
 
-// note remembers whether system calls can be timed.
+// note remembers which probes are attached, and whether system calls can be timed. It is valid after Init.
 func (s *Demands) note(probes []bpf.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.probes = probes
 	for _, p := range probes {
 		if p.Probe == exitProbe && !p.Attached() {
 			s.untimely = errors.New("the probe " + exitProbe + " is not attached: " + p.Reason)
@@ -80,6 +83,7 @@ func (c *Collector) follow() {
 	if d.Exact {
 		budget = 0
 	}
+	c.overhead.pauses = newPauses(d.Paused)
 	c.overhead.governor.Want(c.opts.SyscallTime || d.Timing, len(c.watcher.rules) > 0, budget)
 	c.overhead.announce()
 	if err := c.refresh(); err != nil {

@@ -67,12 +67,20 @@ func (k *kernelSide) setTimed(on bool) error {
 		return err
 	}
 	// Only calls that begin from now on are timed. The probe on their ends is attached already.
+	now, err := monotonic()
+	if err == nil {
+		atomic.StoreUint64(since, now)
+	}
+	return err
+}
+
+// monotonic returns the time as bpf_ktime_get_ns does.
+func monotonic() (uint64, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return fmt.Errorf("reading the clock: %w", err)
+		return 0, fmt.Errorf("reading the clock: %w", err)
 	}
-	atomic.StoreUint64(since, uint64(now.Nano()))
-	return nil
+	return uint64(now.Nano()), nil
 }
 
 // timed reports whether the time of system calls is measured now.

@@ -103,15 +103,20 @@ func (d *distributions) free(slot uint32) {
 
 // forgetStarts removes the starts of calls that are left from the last time that calls were timed.
 func (d *distributions) forgetStarts() error {
-	var thread uint32
-	var start callStart
-	var old []uint32
-	for entries := d.starts.Iterate(); entries.Next(&thread, &start); {
-		old = append(old, thread)
+	return forget[uint32, callStart](d.starts)
+}
+
+// forget removes all entries of a map. Programs may change it meanwhile.
+func forget[K, V any](m *ebpf.Map) error {
+	var key K
+	var value V
+	var old []K
+	for entries := m.Iterate(); entries.Next(&key, &value); {
+		old = append(old, key)
 	}
-	for _, thread := range old {
-		if err := ignoreMissing(d.starts.Delete(thread)); err != nil {
-			return fmt.Errorf("deleting the start of a call of thread %d: %w", thread, err)
+	for _, key := range old {
+		if err := ignoreMissing(m.Delete(key)); err != nil {
+			return fmt.Errorf("deleting the entry %v of the map %v: %w", key, m, err)
 		}
 	}
 	return nil

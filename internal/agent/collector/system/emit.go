@@ -87,7 +87,7 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 	if e.kernel.attached("syscall") {
 		eachCall(&t.Calls, func(name string, n uint64) { value(f.syscalls, float64(n), name) })
 	}
-	if e.kernel.timed() {
+	if e.kernel.timed() && e.kernel.attached("syscall") {
 		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
 		if s.kind.RunsPrograms() {
 			value(f.waitOutside, seconds(t.times.CallNS[callCpuWait]))

@@ -239,7 +239,7 @@ func newFamilies() *families {
 			"Slots in the BPF maps: one for each group of processes with the same cgroup and program.", "state"),
 		lost: agentFamily("teescope_attribution_lost_total", metric.Counter, "events",
 			"Events that could not be attributed at once. They are counted under other, or without errno. Requests whose end the kernel did not "+
-				"report are counted only here.", "what"),
+				"report are counted only here. Requests that began before the probes were attached are counted under other and not here.", "what"),
 		start: agentFamily("teescope_start_seconds", metric.Gauge, "seconds",
 			"Duration of a stage of the start: maps creates the eBPF maps, programs verifies and attaches the eBPF programs.", "stage"),
 		level: agentFamily("teescope_self_level", metric.Gauge, "",

@@ -228,12 +228,13 @@ type gauge struct {
 
 // control mirrors struct control.
 type control struct {
-	_           structs.HostLayout
-	TimingSince uint64
-	Sampled     uint64
-	Closed      uint64
-	Metering    uint64
-	ClockCycle  uint64
+	_             structs.HostLayout
+	TimingSince   uint64
+	Sampled       uint64
+	Closed        uint64
+	Metering      uint64
+	RequestsSince uint64
+	ClockCycle    uint64
 }
 
 // changeRing mirrors struct change_ring.

@@ -33,6 +33,7 @@ type overhead struct {
 	misses   misses
 	exceeded bool                                                 // the log says that no level keeps the budget
 	now      regime                                               // in force
+	pauses   pauses                                               // as wanted
 	changed  chan struct{}                                        // receives when the wanted regime is not in force
 	began    chan struct{}                                        // receives when sampling begins, and the duty cycle must be stepped
 	budget   float64                                              // as configured; the governor has none while everything is counted on demand
@@ -53,6 +54,7 @@ func newOverhead(o Options) overhead {
 type regime struct {
 	level            sampling.Level
 	timing, watching bool
+	paused           string // the probes that are switched off by request, see pauses.key
 }
 
 // timed reports whether the time of system calls is measured.
@@ -63,7 +65,7 @@ func (r regime) exits() bool { return r.timed() || r.watching && r.level < sampl
 
 // wanted returns the regime that the governor has chosen.
 func (o *overhead) wanted() regime {
-	return regime{o.governor.Level, o.governor.Timing, o.governor.Watching}
+	return regime{o.governor.Level, o.governor.Timing, o.governor.Watching, o.pauses.key()}
 }
 
 // measure begins or ends a measurement, and returns the time until it must be called again.
@@ -192,8 +194,9 @@ func cpuOfAgent() time.Duration {
 }
 
 // prepare attaches the programs that a regime needs. As a program may take long to attach, the lock of the collector is not held.
-func (k *kernelSide) prepare(s *sampler, from, to regime) {
-	if to.level != sampling.Off && (!from.level.Samples() || !to.level.Samples()) {
+func (k *kernelSide) prepare(s *sampler, wanted pauses, from, to regime) {
+	k.resume(wanted)
+	if to.level != sampling.Off && (!from.level.Samples() || !to.level.Samples() || from.paused != to.paused) {
 		s.start()
 	}
 	if to.exits() {
@@ -203,7 +206,8 @@ func (k *kernelSide) prepare(s *sampler, from, to regime) {
 
 // detachUnneeded detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector
 // is not held.
-func (k *kernelSide) detachUnneeded(s *sampler, now regime) {
+func (k *kernelSide) detachUnneeded(s *sampler, wanted pauses, now regime) {
+	k.pause(wanted)
 	if now.level == sampling.Off {
 		s.stop()
 	}
@@ -230,13 +234,21 @@ func (o *overhead) enter(s *slots, to regime) error {
 	case from.level.Samples() && !samples:
 		err = s.endSampling()
 	case samples && !from.level.Samples():
-		s.beginSampling(from.level != sampling.Off)
-		select {
-		case o.began <- struct{}{}:
-		default: // a value is pending already
-		}
+		o.beginSampling(s, from.level != sampling.Off)
+	case samples && from.paused != to.paused: // the sampled probes change
+		err = s.endSampling()
+		o.beginSampling(s, true)
 	}
 	return errors.Join(err, s.kernel.setTimed(to.timed()))
+}
+
+func (o *overhead) beginSampling(s *slots, warmUp bool) {
+	s.sampler.choose(o.pauses)
+	s.beginSampling(warmUp)
+	select {
+	case o.began <- struct{}{}:
+	default: // a value is pending already
+	}
 }
 
 // ratios returns the fraction of the time for which each frequent probe counts.

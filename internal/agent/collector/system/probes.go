@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -171,7 +172,7 @@ func (k *kernelSide) mapArrays() error {
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	k.controls[0].TimingSince = timingOff
+	k.controls[0].TimingSince, k.controls[0].RequestsSince = timingOff, math.MaxUint64
 	k.programs = k.object.Map("program_names")
 	k.wholeCgroups, k.callErrors = k.object.Map("whole_cgroups"), k.object.Map("call_errors")
 	k.durations.starts = k.object.Map("call_starts")
@@ -201,6 +202,9 @@ func (k *kernelSide) attach(o Options, s sizes) error {
 			return fmt.Errorf("probe %d: %w", i, err)
 		}
 		k.status = append(k.status, status)
+	}
+	if err := seesRequests(k); err != nil {
+		return err
 	}
 	k.startCosts.end(k)
 	k.status = append(k.status, k.attachCounters(o)...)

@@ -84,6 +84,13 @@ func newSampler(k *kernelSide) *sampler {
 	return s
 }
 
+// choose sets which of the probes are counted from the next cycle on.
+func (s *sampler) choose(without pauses) {
+	for i, p := range s.probes {
+		s.counters.Series[i].Off = without.has(p.probe)
+	}
+}
+
 // switched lists the probes that are detached outside the window. Those that could not be reattached are not among them.
 func (s *sampler) switched() []attachedProbe {
 	var list []attachedProbe

@@ -360,11 +360,16 @@ func oneSampled(t *testing.T) (*kernelSide, *slots) {
 	t.Helper()
 	k := made(t)
 	s := newSlots(k, 8, nil)
-	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Time{}, time.Now())
-	s.Put(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}})
-	k.group(slotFirst, 1, "it")
+	oneGroup(k, s)
 	s.beginSampling(false)
 	return k, s
+}
+
+// oneGroup adds a group with a workload of its own.
+func oneGroup(k *kernelSide, s *slots) {
+	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Time{}, time.Now())
+	s.Put(s.estimated(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}}))
+	k.group(slotFirst, 1, "it")
 }
 
 // A process may be watched, and a cycle end, before the next scrape has read its slot.

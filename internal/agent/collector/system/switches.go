@@ -33,16 +33,20 @@ type switches struct {
 
 	mu     sync.Mutex
 	absent map[string]string // why a probe sees no events now
+	held   map[string]string // why it is detached by request, although the level needs it
 	cost   time.Duration     // CPU time of detaching and reattaching a program; 0 before both were done
 }
 
 func newSwitches(a attacher, log *slog.Logger) switches {
-	return switches{programs: a, log: log, absent: map[string]string{}}
+	return switches{programs: a, log: log, absent: map[string]string{}, held: map[string]string{}}
 }
 
-// on reattaches the program of a probe.
+// on reattaches the program of a probe. A probe that is held is attached when it is released.
 func (s *switches) on(p attachedProbe) {
-	err := s.programs.Reattach(p.program)
+	var err error
+	if !s.isHeld(p.probe) {
+		err = s.programs.Reattach(p.program)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
@@ -68,10 +72,38 @@ func (s *switches) stop(p attachedProbe, reason string) {
 	s.absent[p.probe] = reason
 }
 
+// hold detaches the program of a probe until it is released.
+func (s *switches) hold(p attachedProbe, reason string) {
+	s.mu.Lock()
+	s.held[p.probe] = reason
+	s.mu.Unlock()
+	s.off(p)
+}
+
+// release ends a hold. The program is attached unless it was stopped meanwhile.
+func (s *switches) release(p attachedProbe) {
+	s.mu.Lock()
+	delete(s.held, p.probe)
+	stopped := s.absent[p.probe] != ""
+	s.mu.Unlock()
+	if !stopped {
+		s.on(p)
+	}
+}
+
+func (s *switches) isHeld(probe string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[probe] != ""
+}
+
 // reason returns the reason why an attached probe sees no events now. It is empty if the probe sees them.
 func (s *switches) reason(probe string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if reason := s.held[probe]; reason != "" {
+		return reason
+	}
 	return s.absent[probe]
 }
 

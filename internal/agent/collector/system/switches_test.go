@@ -19,6 +19,7 @@ type recorder struct {
 	mu       sync.Mutex
 	detached map[string]int
 	attached map[string]int
+	last     map[string]string // what happened to a program last
 	refused  map[string]bool
 	changing func() // is called in Detach and Reattach; may be nil
 }
@@ -26,6 +27,7 @@ type recorder struct {
 func (c *recorder) Detach(program string) error {
 	c.mu.Lock()
 	c.detached[program]++
+	c.last[program] = "detached"
 	c.mu.Unlock()
 	if c.changing != nil {
 		c.changing()
@@ -43,7 +45,15 @@ func (c *recorder) Reattach(program string) error {
 		return errors.New("operation not permitted")
 	}
 	c.attached[program]++
+	c.last[program] = "attached"
 	return nil
+}
+
+// off reports whether a program was last detached.
+func (c *recorder) off(program string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[program] == "detached"
 }
 
 // sampled returns a collector that samples, with programs of this attacher. The programs have the names of their probes.
@@ -53,7 +63,7 @@ func sampled(t *testing.T, refused ...string) (*Collector, *recorder) {
 	for i := range k.status {
 		k.status[i].Program = k.status[i].Probe
 	}
-	programs := &recorder{detached: map[string]int{}, attached: map[string]int{}, refused: map[string]bool{}}
+	programs := &recorder{detached: map[string]int{}, attached: map[string]int{}, last: map[string]string{}, refused: map[string]bool{}}
 	for _, p := range refused {
 		programs.refused[p] = true
 	}

@@ -297,25 +297,25 @@ func (c *Collector) step() (wait time.Duration, sampled bool) {
 }
 
 // planRegime returns the regime in force and the wanted one. It returns no programs if both are the same.
-func planRegime(c *Collector) (k *kernelSide, s *sampler, now, wanted regime) {
+func planRegime(c *Collector) (k *kernelSide, s *sampler, p pauses, now, wanted regime) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, wanted = c.overhead.now, c.overhead.wanted()
 	if c.kernel == nil || now == wanted {
-		return nil, nil, now, wanted
+		return nil, nil, nil, now, wanted
 	}
-	return c.kernel, c.slots.sampler, now, wanted
+	return c.kernel, c.slots.sampler, c.overhead.pauses, now, wanted
 }
 
 // changeRegime puts the wanted regime in force. The lock is not held while programs are attached and detached. Only Run calls it.
 func changeRegime(c *Collector) {
-	k, s, from, to := planRegime(c)
+	k, s, paused, from, to := planRegime(c)
 	if k == nil {
 		return
 	}
-	k.prepare(s, from, to)
+	k.prepare(s, paused, from, to)
 	if enterRegime(c, to) {
-		k.detachUnneeded(s, to)
+		k.detachUnneeded(s, paused, to)
 	}
 }
 

@@ -242,6 +242,7 @@ struct control {
 	u64 sampled;	  /* frequent events are counted in windows only */
 	u64 closed;	  /* outside a window, where attached programs do not count either */
 	u64 metering;	  /* the programs measure how long they run */
+	u64 requests_since; /* requests that began before this (bpf_ktime_get_ns) may be unknown */
 	u64 clock_cycle; /* each CPU reads its clock_lead again at the first switch after a change */
 };
 
