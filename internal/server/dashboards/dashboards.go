@@ -44,8 +44,9 @@ type Panel struct {
 	Help       string      `json:"help"`
 	Empty      Empty       `json:"empty"`
 	Queries    []Query     `json:"queries"`
-	Error      string      `json:"error"` // half of the interval of the first query; Grafana has no bands for many series
-	Query      *Query      `json:"query"` // of a figure
+	Error      string      `json:"error"`      // half of the interval of the first query; Grafana has no bands for many series
+	ErrorOfSum string      `json:"errorOfSum"` // half of the interval of the sum of all series
+	Query      *Query      `json:"query"`      // of a figure
 	Top        int         `json:"top"`
 	Ordered    bool        `json:"ordered"`
 	Thresholds []Threshold `json:"thresholds"`

@@ -91,8 +91,10 @@ var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
 func (p Panel) Metrics() ([]string, error) {
 	var names []string
 	queries := p.AllQueries()
-	if p.Error != "" {
-		queries = append(queries, Query{Expr: p.Error})
+	for _, expr := range []string{p.Error, p.ErrorOfSum} {
+		if expr != "" {
+			queries = append(queries, Query{Expr: expr})
+		}
 	}
 	for _, q := range queries {
 		filled, err := pagequery.Filling{Step: 60, Scrape: 5}.Fill(q.Expr)

@@ -8,7 +8,7 @@ import { type Errors, type Folded, fold, type Frame, lastValue, splitErrors } fr
 import { useSession } from "../lib/session";
 import { formatClock, formatSpan } from "../lib/time";
 import { formatValue, isAdditive, type Unit } from "../lib/units";
-import { CHART_POINTS, chartQueries, ERROR_PREFIX } from "./panel-queries";
+import { CHART_POINTS, chartQueries, ERROR_PREFIX, estimateNote } from "./panel-queries";
 import { Legend } from "./charts/Legend";
 import { MarkList } from "./charts/MarkList";
 import { Plot } from "./charts/Plot";
@@ -39,6 +39,7 @@ export function ChartPanel({ def }: { def: ChartDef }) {
       state={panelState(loaded, drawn?.folded.frame.series.length === 0)}
       error={loaded.error}
       stale={loaded.stale}
+      note={estimateNote(drawn?.errors, def.unit)}
       exprs={queries.map((q) => fillTemplate(q.expr, { ...filling, step }))}
       root={root}
     >

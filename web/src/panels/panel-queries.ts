@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The queries of a panel: one list for drawing, export and reports. Pure.
-import type { Unit } from "../lib/units";
+import { type Errors, lastValue } from "../lib/series";
+import { formatValue, type Unit } from "../lib/units";
 import type { ChartDef, PanelDef, Query } from "./types";
 
 /** Maximum number of points of a chart, a heat map, a figure's history, a sparkline in a table. */
@@ -26,11 +27,24 @@ export interface PanelQuery {
 /** Begins the names of series that are errors of others. */
 export const ERROR_PREFIX = "± ";
 
-/** Returns the queries of a chart, and that of its errors. */
+/** Names the error of the sum of all series, after that prefix. */
+export const SUM = "sum of all";
+
+/** Returns the queries of a chart, and those of its errors. */
 export function chartQueries(def: ChartDef): readonly Query[] {
-  const [first] = def.queries;
-  if (def.error === undefined || first === undefined) return def.queries;
-  return [...def.queries, { expr: def.error, legend: ERROR_PREFIX + first.legend }];
+  const { error, errorOfSum } = def;
+  return [
+    ...def.queries,
+    ...(error === undefined ? [] : [{ expr: error, legend: ERROR_PREFIX + (def.queries[0]?.legend ?? "") }]),
+    ...(errorOfSum === undefined ? [] : [{ expr: errorOfSum, legend: ERROR_PREFIX + SUM }]),
+  ];
+}
+
+/** Says that the values of a chart are estimates whose errors are not drawn, or nothing where all was counted. */
+export function estimateNote(errors: Errors | undefined, unit: Unit): string | undefined {
+  const half = lastValue(errors?.get(SUM) ?? []);
+  if (half === null) return undefined;
+  return `estimates: the 95 % interval of their sum is at most ± ${formatValue(half, unit)}, that of each is not known`;
 }
 
 /** Returns all queries of a panel. A kind that is missing here does not compile. */

@@ -53,6 +53,10 @@ export interface ChartDef extends Common {
   queries: readonly Query[];
   /** Half of the 95 % interval of each series of the first query, with the same labels. Absent where all was counted. */
   error?: string;
+  /**
+   * Half of the 95 % interval of the sum of all series, where the error of each is not known. One series, absent where all was counted.
+   */
+  errorOfSum?: string;
   /** Series beyond this many are folded. */
   top?: number;
   /** Keeps the order of the queries. Otherwise the greatest comes first. */

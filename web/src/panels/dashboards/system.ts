@@ -7,6 +7,11 @@ import type { Section } from "../types";
 const errorOf = (family: string): string =>
   `1.96 * sqrt((sum by (workload, instance) ($rate(teescope_sampling_variance_total{family="${family}",$workloads}[$window])) > 0) / $span)`;
 
+/** Half of the 95 % interval of all events of the shown workloads, at most: workloads share the windows, so their errors are added. */
+const errorOfSum = (family: string): string => `sum(${errorOf(family)})`;
+
+const NOT_KNOWN = "Where they are estimated, the chart says so: the interval of their sum is known, and that of each series is not.";
+
 // teescope's own database has one native histogram for each workload, another Prometheus the series of its buckets.
 /** A quantile of a histogram of workloads. */
 const quantileOf = (q: number, family: string, by: string): string =>
@@ -24,8 +29,9 @@ export const SYSTEM: readonly Section[] = [
         question: "Which system calls does the workload make, and how often?",
         unit: "per_second",
         queries: [{ expr: "sum by (syscall) ($rate(teescope_syscalls_total{$workloads}[$window]))", legend: "{{syscall}}" }],
+        errorOfSum: errorOfSum("syscalls"),
         top: 10,
-        help: "Calls are counted at entry: all, or a part of the time when that would exceed the budget (see the status page). A call from inside an enclave leaves the enclave, so a frequent call is the first place to look. The ten most frequent calls are named.",
+        help: `Calls are counted at entry: all, or a part of the time when that would exceed the budget (see the status page). A call from inside an enclave leaves the enclave, so a frequent call is the first place to look. The ten most frequent calls are named. ${NOT_KNOWN}`,
         empty: { text: "No system call was counted in this time range.", probe: "sys" },
       },
       {
@@ -175,8 +181,9 @@ export const SYSTEM: readonly Section[] = [
         question: "Why do memory accesses fault?",
         unit: "per_second",
         queries: [{ expr: "sum by (reason) ($rate(teescope_page_faults_total{$workloads}[$window]))", legend: "{{reason}}" }],
+        errorOfSum: errorOfSum("page_faults"),
         top: 10,
-        help: "From the error code of the CPU. no_page_found: first access, or the page was paged out. write_prot_fault: mostly copy-on-write. sgx and rmp: raised by the TEE.",
+        help: `From the error code of the CPU. no_page_found: first access, or the page was paged out. write_prot_fault: mostly copy-on-write. sgx and rmp: raised by the TEE. ${NOT_KNOWN}`,
         empty: { text: "No page fault was counted in this time range.", probe: "fault" },
       },
       {
@@ -186,7 +193,8 @@ export const SYSTEM: readonly Section[] = [
         question: "Do faults happen in the program or in the kernel?",
         unit: "per_second",
         queries: [{ expr: "sum by (mode) ($rate(teescope_page_faults_total{$workloads}[$window]))", legend: "{{mode}}" }],
-        help: "user: the program accessed the page. kernel: the kernel accessed it, for example while copying to a buffer of the program.",
+        errorOfSum: errorOfSum("page_faults"),
+        help: `user: the program accessed the page. kernel: the kernel accessed it, for example while copying to a buffer of the program. ${NOT_KNOWN}`,
         empty: { text: "No page fault was counted in this time range.", probe: "fault" },
       },
       {
@@ -229,7 +237,8 @@ export const SYSTEM: readonly Section[] = [
         question: "How often is the page cache read and written?",
         unit: "per_second",
         queries: [{ expr: "sum by (op) ($rate(teescope_page_cache_ops_total{$workloads}[$window]))", legend: "{{op}}" }],
-        help: "Insertions are pages read into the cache, accesses are hits, dirty_page and dirty_buffer are writes that reach storage later.",
+        errorOfSum: errorOfSum("page_cache"),
+        help: `Insertions are pages read into the cache, accesses are hits, dirty_page and dirty_buffer are writes that reach storage later. ${NOT_KNOWN}`,
         empty: { text: "No page cache operation was counted in this time range.", probe: "cache|folio|page|buffer|dirty" },
       },
     ],
