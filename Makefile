@@ -228,7 +228,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test test-packaging cluster cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
+.PHONY: test test-packaging cluster cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-sleepers bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
 # The packages whose tests wait for each other, because they attach eBPF. Beside the others, so that none of these waits for them.
 # $(call attaching,CONDITION) lists those for which it holds; $$it is set if a package is one of them.
 attaching = $$($(GO) list -f '{{$$it := false}}{{range .TestImports}}{{if eq . "github.com/teescope/teescope/internal/lib/privilege/privilegetest"}}{{$$it = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' ./...)
@@ -303,6 +303,10 @@ pictures: build web/node_modules/.package-lock.json ## takes the pictures of doc
 bench: build ## what watching costs: off, an empty probe, on (about 20 minutes; needs root)
 	$(GO) build -o bin/bench ./bench
 	$(SUDO) bin/bench -teescope $(BIN) -md bin/bench.md -json bin/bench.json -svg bin/bench.svg $(BENCHFLAGS)
+
+bench-sleepers: build ## CPU time of `up` beside 5,000 processes that sleep (10 minutes; needs root); BENCHFLAGS="-processes 0" at rest
+	$(GO) build -o bin/bench ./bench
+	$(SUDO) bin/bench sleepers -teescope $(BIN) $(BENCHFLAGS)
 
 bench-go: ## what a scrape allocates and takes in user space, for benchstat; BENCH=REGEX, COUNT=6
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) $(BENCH_PKGS)

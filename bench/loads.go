@@ -240,14 +240,17 @@ func loopServer(what string) func(dir, port string) ([]string, error) {
 	}
 }
 
-// compileLoop compiles the program from its source.
-func compileLoop(program string) error {
+// compileLoop compiles progs/loop.c.
+func compileLoop(program string) error { return compile(program, loopSource) }
+
+// compile compiles a program from its source.
+func compile(program string, text []byte) error {
 	source := program + ".c"
-	if err := os.WriteFile(source, loopSource, 0o644); err != nil {
+	if err := os.WriteFile(source, text, 0o644); err != nil {
 		return err
 	}
 	if out, err := exec.Command("cc", "-O2", "-pthread", "-o", program, source).CombinedOutput(); err != nil {
-		return fmt.Errorf("compiling the loop: %w\n%s", err, out)
+		return fmt.Errorf("compiling %s: %w\n%s", filepath.Base(source), err, out)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@
 // The modes are interleaved in random order within each round and compared within their round, so that a slow drift of
 // the machine cancels out. bench prints ratios with an interval and n, and no verdict. It is a benchmark, never a test
 // that fails because of timing.
+//
+// "bench sleepers" measures the CPU time of each part of "teescope up" beside thousands of processes that sleep.
 package main
 
 import (
@@ -119,6 +121,9 @@ func (o options) validate() error {
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 	if len(args) > 0 && args[0] == "serve" {
 		return serve(ctx, args[1:], stderr)
+	}
+	if len(args) > 0 && args[0] == "sleepers" {
+		return runSleepers(ctx, stdout, stderr, args[1:])
 	}
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
