@@ -152,3 +152,54 @@ func TestDueNamesNewProcessesFirst(t *testing.T) {
 		t.Error("forgotten changes are not missed")
 	}
 }
+
+// The mappings of a process are not read again while it maps nothing. Its open files are.
+func TestMappingsAreReadAgainWhenTheirSizeHasChanged(t *testing.T) {
+	r := machine(t, map[string]string{"dev/sgx_enclave": "", "proc/7/maps": "", "proc/7/statm": "100 9 8 7 0 6 0\n", "proc/7/fd/0": "-> /dev/null"})
+	root := filepath.Dir(r.Proc)
+	d, now := clocked(r)
+	reported, _ := follow(d)
+	ask(d, *now, []uint32{7}) // there was no report before
+	is := func(want teelabel.Kind, when string) {
+		t.Helper()
+		*now = now.Add(longestWait)
+		if kind, _ := d.Workload([]uint32{7}); kind != want {
+			t.Errorf("the process is in %q %s, want %q", kind, when, want)
+		}
+	}
+	hostfstest.Write(t, root, "proc/7/maps", enclaveMap) // which the kernel does not do without another size
+	is("none", "while the size is the same")
+	hostfstest.Write(t, root, "proc/7/statm", "101 9 8 7 0 6 0\n")
+	is("sgx", "with another size")
+	hostfstest.Write(t, root, "proc/7/maps", "")
+	is("sgx", "before the size has changed again")
+	*reported = []uint32{7}
+	is("none", "after an exec of a program of the same size")
+	hostfstest.Write(t, root, "proc/7/fd/5", "-> /dev/sgx_enclave")
+	is("sgx", "after it has opened the device")
+	if err := os.Remove(filepath.Join(r.Proc, "7/fd/5")); err != nil {
+		t.Fatal(err)
+	}
+	is("none", "after it has closed the device")
+	hostfstest.Write(t, root, "proc/7/maps", enclaveMap)
+	for range mostAgain {
+		d.Workload([]uint32{7})
+		*now = now.Add(longestWait)
+	}
+	is("sgx", "after many inspections")
+	hostfstest.Write(t, root, "proc/7/statm", "0 0 0 0 0 0 0\n")
+	hostfstest.Write(t, root, "proc/7/maps", "")
+	is("none", "after the first thread has ended")
+}
+
+// Without reports of programs that start, the mappings are read each time.
+func TestMappingsAreReadEachTimeWithoutReports(t *testing.T) {
+	r := machine(t, map[string]string{"proc/7/maps": "", "proc/7/statm": "100 9 8 7 0 6 0\n"})
+	d, now := clocked(r)
+	d.Workload([]uint32{7})
+	hostfstest.Write(t, filepath.Dir(r.Proc), "proc/7/maps", enclaveMap)
+	*now = now.Add(longestWait)
+	if kind, _ := d.Workload([]uint32{7}); kind != "sgx" {
+		t.Errorf("the process is in %q", kind)
+	}
+}

@@ -3,6 +3,7 @@
 package hostfs
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -227,6 +228,19 @@ func (p Process) Memory() (Memory, bool) {
 		return Memory{}, false
 	}
 	return parseMemory(data)
+}
+
+// Size returns the number of mapped pages from the file statm. It is 0 for a kernel thread and for an ended process.
+func (p Process) Size() (pages uint64, err error) {
+	data, err := p.Read(maxSmall, "statm")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := bytes.Cut(data, []byte(" "))
+	if pages, err = strconv.ParseUint(string(first), 10, 64); err != nil {
+		return 0, p.malformed("statm")
+	}
+	return pages, nil
 }
 
 // AllowedCPUs reads the CPUs that a thread may run on from the file status, in ascending order.

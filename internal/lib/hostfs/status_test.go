@@ -2,7 +2,12 @@
 
 package hostfs
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
+)
 
 func TestPIDInNamespace(t *testing.T) {
 	for status, want := range map[string]int{
@@ -21,5 +26,23 @@ func TestVDSO(t *testing.T) {
 	}
 	if _, err := At("/proc").OwnVDSO(16); err == nil {
 		t.Error("a limit of 16 bytes is no limit")
+	}
+}
+
+// A process has pages mapped. The kernel reports none for its own threads and for ended processes.
+func TestSize(t *testing.T) {
+	dir := t.TempDir()
+	for i, tt := range []struct {
+		text string
+		want uint64
+		ok   bool
+	}{{"1340 1018 512 230 0 400 0\n", 1340, true}, {"0 0 0 0 0 0 0\n", 0, true}, {"", 0, false}, {"-1 2\n", 0, false}} {
+		hostfstest.Write(t, dir, strconv.Itoa(i)+"/statm", tt.text)
+		if pages, err := At(dir).Process(i).Size(); pages != tt.want || (err == nil) != tt.ok {
+			t.Errorf("%q: %d pages, %v", tt.text, pages, err)
+		}
+	}
+	if pages, err := At("/proc").Self().Size(); pages == 0 || err != nil {
+		t.Errorf("this process has %d pages, %v", pages, err)
 	}
 }
