@@ -285,7 +285,9 @@ func TestDurationsHaveTheirBounds(t *testing.T) {
 		t.Errorf("%v", sum)
 	}
 	whole := counts{durations: sum}
-	whole.clone().durations.combine(one, 1)
+	var copied counts
+	whole.copyTo(&copied)
+	copied.durations.combine(one, 1)
 	if sum[3].NS != 5 {
 		t.Error("the original changes with its clone")
 	}

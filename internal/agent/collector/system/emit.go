@@ -22,8 +22,9 @@ func (e *emission) emit(emit emitFunc) {
 		byOwner[sl.Workload] = append(byOwner[sl.Workload], sl)
 	}
 	e.members.list(e.kernel, time.Now())
+	total := &counts{} // of one workload at a time
 	e.slots.Registry.Each(func(w *workload.Workload[counts]) {
-		total := w.Data.clone()
+		w.Data.copyTo(total)
 		s := subject{labels: workloadValues(w), kind: w.Kind, total: total, began: w.Began}
 		for _, sl := range byOwner[w] {
 			total.add(&sl.counts)

@@ -25,6 +25,11 @@ const (
 	slotEnded   = 65535
 )
 
+// The values of enum call_marks.
+const (
+	callsPerMark = 16
+)
+
 // The values of enum pids.
 const (
 	pidUnknown  = 4294967295
@@ -127,7 +132,7 @@ type row struct {
 	LLCMisses     uint64
 	OomKills      uint64
 	Bytes         [2]uint64
-	Reserved      [4]uint64
+	Called        [32]uint8
 }
 
 // rowTime mirrors struct row_time.

@@ -167,8 +167,10 @@ func (o *overhead) totals(s *slots) sampling.Totals {
 		t.Measured, t.Others = o.others(o.costs.Relative())
 	}
 	add := func(r *counts) {
-		for _, n := range r.Calls {
-			t.Calls += n
+		for first, last := range r.marked() {
+			for _, n := range r.Calls[first:last] {
+				t.Calls += n
+			}
 		}
 		for mode := range r.Faults {
 			for _, n := range r.Faults[mode] {

@@ -47,10 +47,12 @@ func TestDivideGrowsAndSumsToTheRunTime(t *testing.T) {
 // The earlier counts of a promoted group stay in the folded workload, and both sums are right.
 func TestPromotionMovesNoCounts(t *testing.T) {
 	var group, other, own counts
-	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 100, 7, 9
+	group.call(0, 100)
+	group.cpu.user, group.times.CallNS[3] = 7, 9
 	other.add(&group)
 	own.subtract(&group)
-	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 130, 8, 9 // it continues to count
+	group.call(0, 30) // it continues to count
+	group.cpu.user, group.times.CallNS[3] = 8, 9
 	own.add(&group)
 	if other.Calls[0] != 100 || own.Calls[0] != 30 || own.cpu.user != 1 || own.times.CallNS[3] != 0 {
 		t.Errorf("other has %d calls, the promoted %d calls, %d ns of CPU and %d ns in calls; want 100, 30, 1, 0",

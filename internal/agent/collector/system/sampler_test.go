@@ -392,7 +392,7 @@ func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 		t.Fatalf("%d slots, want those of the collector, that of the group and that of the process", s.Len())
 	}
 	for range 2 {
-		k.count(0, slotFirst).Calls[0] += 1000
+		k.count(0, slotFirst).call(0, 1000)
 		s.readRows()
 		time.Sleep(sampling.Period / 20) // half of a window
 		s.endCycle()
@@ -420,7 +420,7 @@ func TestAnEndedProgramIsReportedAtOnce(t *testing.T) {
 	}
 	for run := range 2 {
 		began, before := time.Now(), look(1)
-		k.count(0, slotFirst).Calls[0] += 1000
+		k.count(0, slotFirst).call(0, 1000)
 		if running := look(1) - before; running > 1000 {
 			t.Errorf("run %d: %v calls are reported before the cycle ends", run, running)
 		}

@@ -50,7 +50,7 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 		for cpu := range cpus {
 			r := k.count(cpu, slot)
 			for _, nr := range named[:called] {
-				r.Calls[nr] = uint64(nr + cpu + 1)
+				r.call(nr, uint64(nr+cpu+1))
 			}
 			r.Switches, r.RunNS, r.UserNS, r.MinorFaults = [2]uint64{9, 3}, 5e9, 4e9, 70
 			r.Faults[0], r.Cache = [faultReasons]uint64{5, 6, 7}, [cacheOps]uint64{1, 2, 3, 4}
@@ -99,7 +99,7 @@ func BenchmarkUpdate(b *testing.B) {
 				for w := range scaleWorkloads {
 					for i := range each {
 						r := c.kernel.count((i*cpus/each+w)%cpus, slotFirst+w)
-						r.Calls[i%40]++
+						r.call(i%40, 1)
 						r.RunNS += 1000
 					}
 				}
@@ -169,7 +169,9 @@ func TestAScrapeAllocatesLittle(t *testing.T) {
 func TestCallsWithoutANameShareOneSeries(t *testing.T) {
 	c := populated(t, 1, 1, 1)
 	r := c.kernel.count(0, slotFirst)
-	r.Calls[500], r.Calls[505], r.Calls[callOther] = 3, 4, 5
+	for nr, n := range map[int]uint64{500: 3, 505: 4, callOther: 5} {
+		r.call(nr, n)
+	}
 	if err := c.slots.update(time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -47,9 +47,12 @@ func (k *counts) add(from *counts) { k.combine(from, 1) }
 func (k *counts) subtract(from *counts) { k.combine(from, ^uint64(0)) }
 
 func (k *counts) combine(from *counts, sign uint64) {
-	sum := k.words()
-	for w, v := range from.words() {
-		sum[w] += sign * v
+	k.markAs(&from.row)
+	sum, more := k.words(), from.words()
+	for first, last := range from.parts() {
+		for w := first; w < last; w++ {
+			sum[w] += sign * more[w]
+		}
 	}
 	for w, v := range from.times.CallNS {
 		k.times.CallNS[w] += sign * v
@@ -236,9 +239,8 @@ func (c *cpuTime) divide(run, user, system uint64) {
 	c.user, c.system = u, s
 }
 
-// clone returns counts that may be changed without the original.
-func (k *counts) clone() *counts {
-	of := *k
-	of.durations = maps.Clone(k.durations)
-	return &of
+// copyTo copies the counts. The copy may be changed without the original.
+func (k *counts) copyTo(to *counts) {
+	*to = *k
+	to.durations = maps.Clone(k.durations)
 }

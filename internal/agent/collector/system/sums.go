@@ -15,7 +15,8 @@ import (
 // the cost of a reading depends on the number of rows that have counted since the last one, not on the number of CPUs and slots.
 //
 // A row counts as long as its slot is that of its CPU, and is marked at the beginning only. So the slot that each CPU had at the
-// last collection counts as marked.
+// last collection counts as marked. Of the counters of system calls, which are most of a row, only those of calls that the kernel
+// side has marked in the row are read.
 type sums struct {
 	kernel *kernelSide
 	slots  []*slotSum // by slot; nil for one that has not counted
@@ -167,7 +168,7 @@ func (s *sums) readPart(part, parts int) {
 		if s.rows[row] == nil {
 			s.rows[row] = &copied{}
 		}
-		if s.rows[row].read(s.kernel.rows[row].words()[:], sum.words()[:]) {
+		if s.rows[row].readRow(&s.kernel.rows[row], &sum.row) {
 			sum.changed = true
 		}
 		if s.times == nil {
@@ -176,7 +177,7 @@ func (s *sums) readPart(part, parts int) {
 		if s.times[row] == nil {
 			s.times[row] = &copied{}
 		}
-		if s.times[row].read(s.kernel.times[row].CallNS[:], sum.times.CallNS[:]) {
+		if _, changed := s.times[row].read(s.kernel.times[row].CallNS[:], sum.times.CallNS[:], 0, 0); changed {
 			sum.changed = true
 		}
 	}
@@ -225,26 +226,33 @@ func (s *sums) hold(slot uint32, counted *row, times *rowTime) bool {
 		return false
 	}
 	sum.changed = false
-	now := sum.row
-	now.RunNS += sum.inflight.RunNS
-	now.UserNS += sum.inflight.UserNS
-	now.SysNS += sum.inflight.SysNS
-	now.DelayNS += sum.inflight.DelayNS
-	now.MinorFaults += sum.inflight.MinorFaults
-	now.MajorFaults += sum.inflight.MajorFaults
-	for i, n := range sum.waited {
-		now.Waits[i] += n
-	}
-	held := counted.words()
-	for w, v := range now.words() {
-		if int64(v-held[w]) > 0 {
-			held[w] = v
+	counted.markAs(&sum.row)
+	held, now := counted.words(), sum.words()
+	for first, last := range sum.parts() {
+		for w := first; w < last; w++ {
+			raise(&held[w], now[w])
 		}
+	}
+	raise(&counted.RunNS, sum.RunNS+sum.inflight.RunNS)
+	raise(&counted.UserNS, sum.UserNS+sum.inflight.UserNS)
+	raise(&counted.SysNS, sum.SysNS+sum.inflight.SysNS)
+	raise(&counted.DelayNS, sum.DelayNS+sum.inflight.DelayNS)
+	raise(&counted.MinorFaults, sum.MinorFaults+sum.inflight.MinorFaults)
+	raise(&counted.MajorFaults, sum.MajorFaults+sum.inflight.MajorFaults)
+	for i, n := range sum.waited {
+		raise(&counted.Waits[i], sum.Waits[i]+n)
 	}
 	if sum.times != nil {
 		times.CallNS = sum.times.CallNS // only increases
 	}
 	return true
+}
+
+// raise sets a counter to a value that is not less. Both may be below zero, modulo 2^64.
+func raise(counter *uint64, to uint64) {
+	if int64(to-*counter) > 0 {
+		*counter = to
+	}
 }
 
 // ranNS returns the run time of a slot at the last collection, including that of running threads.
@@ -280,10 +288,25 @@ type copied struct {
 	blocks [][blockWords]uint64
 }
 
-// read adds to the sum what a row has counted since it was last read, and reports whether that is anything.
-func (c *copied) read(row, sum []uint64) (changed bool) {
-	at := 0
-	for b := 0; len(row) >= blockWords; b, row = b+1, row[blockWords:] {
+// readRow adds to the sum what a row has counted since it was last read, and reports whether that is anything. Calls that get
+// their mark meanwhile are read the next time.
+func (c *copied) readRow(from, sum *row) (changed bool) {
+	counted, total, at := from.words()[:], sum.words()[:], 0
+	for first, last := range from.marked() {
+		next, some := c.read(counted[first:last], total[first:last], first/blockWords, at)
+		at, changed = next, changed || some
+	}
+	marked := sum.Called // they are in the last block, but are not added up
+	_, some := c.read(counted[firstOther:], total[firstOther:], firstOther/blockWords, at)
+	sum.Called = marked
+	sum.markAs(from)
+	return changed || some
+}
+
+// read adds to the sum what blocks of a row, from the first one on, have counted since they were last read, and reports whether
+// that is anything. The last copies of these blocks begin at a place, and those of the following ones at next.
+func (c *copied) read(row, sum []uint64, first, place int) (next int, changed bool) {
+	for b := first; len(row) >= blockWords; b, row, sum = b+1, row[blockWords:], sum[blockWords:] {
 		now := (*[blockWords]uint64)(row)
 		bit := uint64(1) << (b % 64)
 		if c.used[b/64]&bit == 0 {
@@ -291,10 +314,10 @@ func (c *copied) read(row, sum []uint64) (changed bool) {
 				continue
 			}
 			c.used[b/64] |= bit
-			c.blocks = slices.Insert(c.blocks, at, [blockWords]uint64{})
+			c.blocks = slices.Insert(c.blocks, place, [blockWords]uint64{})
 		}
-		before, to := &c.blocks[at], (*[blockWords]uint64)(sum[b*blockWords:])
-		at++
+		before, to := &c.blocks[place], (*[blockWords]uint64)(sum)
+		place++
 		for w := range before {
 			v := now[w] // read once: the kernel side counts meanwhile
 			to[w] += v - before[w]
@@ -302,5 +325,5 @@ func (c *copied) read(row, sum []uint64) (changed bool) {
 			before[w] = v
 		}
 	}
-	return changed
+	return place, changed
 }

@@ -3,6 +3,7 @@
 package system
 
 import (
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -14,9 +15,10 @@ import (
 // direct adds up the rows of a slot on all CPUs.
 func (k *kernelSide) direct(slot int) (sum row) {
 	for i := slot; i < len(k.rows); i += k.slots {
-		for w, v := range k.rows[i].words() {
+		for w, v := range k.rows[i].words()[:firstMark] {
 			sum.words()[w] += v
 		}
+		sum.markAs(&k.rows[i])
 	}
 	return sum
 }
@@ -37,7 +39,7 @@ func TestAReadingCostsWhatHasCounted(t *testing.T) {
 	}
 	spread := func() {
 		for i := range 300 {
-			k.count(i%cpus, slotFirst+(i*7+i/cpus)%(slots-slotFirst)).Calls[i%calls]++
+			k.count(i%cpus, slotFirst+(i*7+i/cpus)%(slots-slotFirst)).call(i%calls, 1)
 		}
 	}
 	for range 2 {
@@ -46,10 +48,10 @@ func TestAReadingCostsWhatHasCounted(t *testing.T) {
 		}
 	}
 	k.cpus[7].Slot, k.cpus[7].Switches = 90, 1
-	if n := rows(func() { k.count(7, 90).Calls[0]++ }); n != 2 {
+	if n := rows(func() { k.count(7, 90).call(0, 1) }); n != 2 {
 		t.Errorf("%d rows are read after a CPU has left the slot of its start for another one, want 2", n)
 	}
-	if n := rows(func() { k.rows[7*slots+90].Calls[0]++ }); n != 1 {
+	if n := rows(func() { k.rows[7*slots+90].call(0, 1) }); n != 1 {
 		t.Errorf("%d rows are read while one CPU keeps a slot, want 1", n)
 	}
 	k.cpus[7].Slot, k.cpus[7].Switches = slotIdle, 2
@@ -75,7 +77,7 @@ func TestSeveralReadersReadEachRowOnce(t *testing.T) {
 	for round := range 3 {
 		for cpu := range cpus {
 			for slot := range slots {
-				k.count(cpu, slot).Calls[(cpu+slot+round)%calls] += uint64(1 + cpu)
+				k.count(cpu, slot).call((cpu+slot+round)%calls, uint64(1+cpu))
 			}
 		}
 		before := k.sums.read
@@ -95,17 +97,49 @@ func TestWhatWasReadIsRememberedInBlocks(t *testing.T) {
 	k := madeOf(t, 2, 8)
 	for range 3 {
 		r := k.count(1, slotFirst)
-		r.Calls[0]++
-		r.Calls[7]++
-		r.Calls[300]++
+		r.call(0, 1)
+		r.call(7, 1)
+		r.call(300, 1)
 		r.RunNS += 5
 		k.sums.readRows()
 	}
-	if n := len(k.sums.rows[8+slotFirst].blocks); n != 3 {
-		t.Errorf("%d blocks of 8 words are remembered, want 3", n)
+	if n := len(k.sums.rows[8+slotFirst].blocks); n != 4 { // two of calls, that of the run time, and that of the marks
+		t.Errorf("%d blocks of 8 words are remembered, want 4", n)
 	}
 	if k.sums.rows[slotFirst] != nil {
 		t.Error("a row that has counted nothing is remembered")
+	}
+}
+
+// Of the counters of system calls, only those of marked calls are read.
+func TestOnlyMarkedCallsAreRead(t *testing.T) {
+	k := madeOf(t, 1, 8)
+	r := k.count(0, slotFirst)
+	r.call(callsPerMark, 1)
+	r.Calls[2*callsPerMark-1]++ // has the same mark
+	r.Calls[0]++                // was counted a moment ago, and is marked later
+	r.Calls[2*callsPerMark]++
+	var sum row
+	read := func() map[int]uint64 {
+		k.count(0, slotFirst)
+		k.sums.readRows()
+		k.sums.hold(slotFirst, &sum, nil)
+		found := map[int]uint64{}
+		for nr, n := range sum.Calls {
+			if n > 0 {
+				found[nr] = n
+			}
+		}
+		return found
+	}
+	want := map[int]uint64{callsPerMark: 1, 2*callsPerMark - 1: 1}
+	if got := read(); !maps.Equal(got, want) {
+		t.Errorf("%v calls, want %v", got, want)
+	}
+	r.Called[0], r.Called[2] = 1, 1
+	want[0], want[2*callsPerMark] = 1, 1
+	if got := read(); !maps.Equal(got, want) {
+		t.Errorf("%v calls after they were marked, want %v", got, want)
 	}
 }
 
@@ -114,7 +148,7 @@ func TestAClearedSlotBeginsAtZero(t *testing.T) {
 	k := madeOf(t, 3, 8)
 	for range 2 {
 		for cpu := range k.cpus {
-			k.count(cpu, slotFirst).Calls[3] += 2
+			k.count(cpu, slotFirst).call(3, 2)
 			k.rows[cpu*k.slots+slotFirst].RunNS += 10
 		}
 		k.sums.readRows()
@@ -130,7 +164,7 @@ func TestAClearedSlotBeginsAtZero(t *testing.T) {
 }
 
 // No count is lost wherever the kernel side is when user space reads. The CPUs take steps at random between those of the
-// reader: a step is a store of a program (set_slot, on_switch, on_migrate).
+// reader: a step is a store of a program (set_slot, on_switch, on_migrate, count_call).
 func TestNoCountIsLostBetweenTwoReadings(t *testing.T) {
 	const cpus, slots, steps = 3, 8, 200_000
 	k := madeOf(t, cpus, slots)
@@ -145,23 +179,30 @@ func TestNoCountIsLostBetweenTwoReadings(t *testing.T) {
 			return
 		}
 		mark := func(slot int) func() { return func() { k.count(cpu, slot) } }
-		event := func(row uint32) func() {
-			return func() { k.rows[row].Calls[random.IntN(calls)]++; k.rows[row].RunNS += 3 }
+		event := func(at uint32) []func() { // a call is marked when it is the first one with its number
+			r, call, first := &k.rows[at], random.IntN(calls), false
+			return []func(){
+				func() { first = r.Calls[call] == 0; r.Calls[call]++; r.RunNS += 3 },
+				func() {
+					if first {
+						r.Called[call/callsPerMark] = 1
+					}
+				},
+			}
 		}
 		switch slot := random.IntN(slots); random.IntN(4) {
 		case 0:
-			next[cpu] = []func(){
-				event(state.Row),
+			next[cpu] = append(event(state.Row),
 				func() { state.Switches++ },
 				func() { state.Row = uint32(cpu*slots + slot) },
 				func() { state.Slot = uint32(slot) },
 				mark(slot),
-			}
+			)
 		case 1:
-			next[cpu] = []func(){event(uint32(cpu*slots + slot)), mark(slot)}
+			next[cpu] = append(event(uint32(cpu*slots+slot)), mark(slot))
 		default:
 			if state.Slot != slotIdle && state.Slot != slotUnknown {
-				next[cpu] = []func(){event(state.Row)}
+				next[cpu] = event(state.Row)
 			}
 		}
 	}
@@ -245,7 +286,7 @@ func TestSumsAreThoseOfTheRows(t *testing.T) {
 // behind returns a slot whose sum is less than wanted, or -1.
 func (s *sums) behind(want []row) int {
 	for slot := range want {
-		for w, v := range want[slot].words() {
+		for w, v := range want[slot].words()[:firstMark] {
 			if v > 0 && (s.slots[slot] == nil || s.slots[slot].words()[w] < v) {
 				return slot
 			}

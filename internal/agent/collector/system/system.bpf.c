@@ -178,6 +178,20 @@ static __always_inline u32 call_index(struct pt_regs *regs, long nr)
 	return call & (CALLS - 1);
 }
 
+/* The mark comes after the count. So user space, which reads it first, finds the count now or at the next reading. */
+static __always_inline void mark_call(struct row *row, u32 call)
+{
+	asm volatile("" ::: "memory");
+	row->called[call / CALLS_PER_MARK] = 1;
+}
+
+/* Counts a system call. Only the first one with its number needs a mark. */
+static __always_inline void count_call(struct row *row, u32 call)
+{
+	if (!row->calls[call]++)
+		mark_call(row, call);
+}
+
 static __always_inline int on_enter(struct pt_regs *regs, long nr)
 {
 	struct cpu_state *state;
@@ -191,7 +205,7 @@ static __always_inline int on_enter(struct pt_regs *regs, long nr)
 	if (!row)
 		return 0;
 	call = call_index(regs, nr);
-	row->calls[call]++;
+	count_call(row, call);
 	if (time_calls)
 		begin_call(state, call);
 	return 0;
@@ -280,7 +294,8 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_pid)
 		/* execve counts as the new program's first system call, as in strace. While calls are sampled,
 		 * it may not have been counted. */
 		old->calls[call]--;
-		row->calls[call]++;
+		mark_call(old, call);
+		count_call(row, call);
 		touch(state, before);
 	}
 	return 0;
