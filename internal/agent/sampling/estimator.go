@@ -118,6 +118,9 @@ func (c *Counters) random() float64 {
 	return rand.Float64() //nolint:gosec // no secret
 }
 
+// Exact reports whether the reported numbers are the counted ones.
+func (e *Estimator) Exact() bool { return !e.sampling && e.offsets == nil }
+
 // Report computes the reported numbers from the counted ones. The fraction is the reported part of the last cycle's
 // estimates.
 func (e *Estimator) Report(counted, reported []uint64, fraction float64) {
@@ -146,7 +149,7 @@ func (e *Estimator) Report(counted, reported []uint64, fraction float64) {
 
 // sampled lists the series whose reported numbers differ from the counted ones.
 func (e *Estimator) sampled() []Series {
-	if !e.sampling && e.offsets == nil {
+	if e.Exact() {
 		return nil
 	}
 	return e.counters.Series

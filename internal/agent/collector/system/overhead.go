@@ -150,7 +150,10 @@ func othersCost(r *counts) time.Duration {
 		faults += n
 	}
 	requests := uint64(0)
-	for op := range r.block.Requests {
+	for op, ns := range r.block.NS {
+		if ns == 0 { // most workloads make none
+			continue
+		}
 		for _, n := range r.block.Requests[op] {
 			requests += n
 		}

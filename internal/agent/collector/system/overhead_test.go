@@ -38,7 +38,7 @@ func TestALoadAboveTheBudgetIsSampledWithinASecond(t *testing.T) {
 // Each rare event costs something, and frequent events are not counted twice.
 func TestRareEventsHaveACost(t *testing.T) {
 	var kernelFault, insertion, frequent, request counts
-	request.block.Requests[blockWrite][5] = 1
+	request.block.Requests[blockWrite][5], request.block.NS[blockWrite] = 1, 1
 	kernelFault.Faults[1][0], insertion.Cache[cacheInsertion] = 1, 1
 	frequent.Calls[0], frequent.Faults[0][0], frequent.Cache[cacheAccess], frequent.Switches[0] = 1e9, 1e9, 1e9, 1e9
 	for name, r := range map[string]*counts{

@@ -211,7 +211,15 @@ func (s *slots) readCounts() {
 
 // report computes the reported counts. The fraction is the reported part of the last cycle's estimates.
 func (sl *slot) report(fraction float64) {
-	sl.estimator.Report(sl.raw.words()[:], sl.words()[:], fraction)
+	if !sl.estimator.Exact() {
+		sl.estimator.Report(sl.raw.words()[:], sl.words()[:], fraction)
+		return
+	}
+	counted, reported := sl.raw.words(), sl.words()
+	for first, last := range sl.raw.parts() {
+		copy(reported[first:last], counted[first:last])
+	}
+	sl.Called = sl.raw.Called
 }
 
 // cpuTime divides exact run time into user and system time by the kernel's accounting, as
