@@ -79,6 +79,18 @@ func TestParseListsEveryProblem(t *testing.T) {
 	}
 }
 
+func TestParseSleepers(t *testing.T) {
+	o, err := parseSleepers([]string{"-teescope", "a,b", "-processes", "0"}, &bytes.Buffer{})
+	if err != nil || len(o.binaries) != 2 || o.processes != 0 {
+		t.Errorf("at rest: %+v, %v", o, err)
+	}
+	for _, args := range [][]string{{"-processes", "10", "-programs", "20"}, {"-programs", "0"}, {"-wakes", "0"}, {"-window", "0s"}} {
+		if o, err := parseSleepers(args, &bytes.Buffer{}); err == nil {
+			t.Errorf("%v: %+v", args, o)
+		}
+	}
+}
+
 func TestNumber(t *testing.T) {
 	status := []byte("Active connections: 2 \nserver accepts handled requests\n 5 5 1234 \nReading: 0 Writing: 1 Waiting: 1 \n")
 	if n, err := number(`(?m)^ \d+ \d+ (\d+)`, status); err != nil || n != 1234 {

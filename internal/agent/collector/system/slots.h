@@ -105,6 +105,20 @@ static __always_inline void touch(struct cpu_state *state, u32 slot)
 	state->touched[slot % MARKS] = 1;
 }
 
+/* The mark comes after the count. So user space, which reads it first, finds the count now or at the next reading. */
+static __always_inline void mark_call(struct row *row, u32 call)
+{
+	asm volatile("" ::: "memory");
+	row->called[call / CALLS_PER_MARK] = 1;
+}
+
+/* Counts a system call. Only the first one with its number needs a mark. */
+static __always_inline void count_call(struct row *row, u32 call)
+{
+	if (!row->calls[call]++)
+		mark_call(row, call);
+}
+
 /* Returns what belongs to the slot of a watched process, or NULL for another slot. */
 static __always_inline struct watched_slot *watched_of(u32 slot)
 {

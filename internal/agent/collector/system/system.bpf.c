@@ -178,20 +178,6 @@ static __always_inline u32 call_index(struct pt_regs *regs, long nr)
 	return call & (CALLS - 1);
 }
 
-/* The mark comes after the count. So user space, which reads it first, finds the count now or at the next reading. */
-static __always_inline void mark_call(struct row *row, u32 call)
-{
-	asm volatile("" ::: "memory");
-	row->called[call / CALLS_PER_MARK] = 1;
-}
-
-/* Counts a system call. Only the first one with its number needs a mark. */
-static __always_inline void count_call(struct row *row, u32 call)
-{
-	if (!row->calls[call]++)
-		mark_call(row, call);
-}
-
 static __always_inline int on_enter(struct pt_regs *regs, long nr)
 {
 	struct cpu_state *state;
