@@ -53,6 +53,7 @@ export function Popover({ id, label, face, wide, children }: PopoverProps) {
         ref={button}
         class="control"
         aria-label={label}
+        title={label}
         aria-expanded={open}
         aria-controls={panelId}
         onClick={() => {
