@@ -30,8 +30,10 @@ const (
 	maxFunctions = 4096 // of all files
 	maxTables    = 64
 	maxKnown     = 1 << 16 // processes
-	// listEvery is the interval between two scans of all processes. A scan also finds runtimes that a process mapped later.
+	// listEvery is the interval between two scans of all processes. A scan also finds runtimes that a process mapped later. A scan that
+	// takes long is repeated later: scans take at most one listShare-th of the time.
 	listEvery = time.Second
+	listShare = 20
 )
 
 // Options configure a Finder.
@@ -49,7 +51,7 @@ type Finder struct {
 	known     map[int]looked
 	users     map[hostfs.FileID][]int // the processes that map a file, as mappings show it, at the last look
 	functions int
-	listed    time.Time
+	next      time.Time // of the next scan
 	problems  []string
 }
 
@@ -105,8 +107,7 @@ func (f *Finder) problem(file string, err error) {
 
 // Find looks for new processes and tables. It must be called often, because tables are found by their use.
 func (f *Finder) Find() error {
-	if time.Since(f.listed) >= listEvery {
-		f.listed = time.Now()
+	if began := time.Now(); !began.Before(f.next) {
 		pids, err := f.Host.Proc.Processes()
 		if err != nil {
 			return err
@@ -123,6 +124,7 @@ func (f *Finder) Find() error {
 			f.process(one, seen)
 		}
 		f.known = seen
+		f.next = began.Add(max(listEvery, listShare*time.Since(began)))
 	}
 	if !f.Out {
 		return nil
