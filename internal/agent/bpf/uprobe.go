@@ -152,6 +152,23 @@ func Each[K, V any](m *ebpf.Map, do func(K, V)) error {
 	return entries.Err()
 }
 
+// Clear removes all entries of a map with keys of type K, and returns their number.
+func Clear[K any](m *ebpf.Map) (n uint64, err error) {
+	var keys []K
+	if err := Each(m, func(key K, _ []byte) { keys = append(keys, key) }); err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		switch err := m.Delete(key); {
+		case err == nil:
+			n++
+		case !IsMissing(err):
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // IsEmpty reports whether a map with keys of type K has no entries.
 func IsEmpty[K any](m *ebpf.Map) bool {
 	var first K

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/aex"
 )
@@ -30,7 +28,7 @@ var tracepoints = map[Event][]bpf.Way{
 }
 
 // loadEvents loads the programs of events without attaching them.
-func (s *Sampler) loadEvents(events []Event) error {
+func loadEvents(s *Sampler, events []Event) error {
 	s.ready = map[Event]error{}
 	for _, e := range events {
 		switch {
@@ -43,7 +41,7 @@ func (s *Sampler) loadEvents(events []Event) error {
 			}
 			s.ready[e] = nil
 		case e == AEX:
-			s.ready[e] = s.loadExits()
+			s.ready[e] = loadExits(s)
 		case tracepoints[e] != nil:
 			for _, w := range tracepoints[e] {
 				s.ready[e] = errors.Join(s.ready[e], s.object.Ready(w))
@@ -59,7 +57,7 @@ func (s *Sampler) loadEvents(events []Event) error {
 var errOldProbes = errors.New("before Linux 6.6, functions of programs can be probed with CAP_SYS_ADMIN only, which an agent does not keep")
 
 // loadExits loads the programs that see the causes of AEXs on this machine.
-func (s *Sampler) loadExits() error {
+func loadExits(s *Sampler) error {
 	var errs []error
 	for _, e := range aex.Events {
 		err := aex.Seen(s.sys, e.Cause)
@@ -90,7 +88,7 @@ func (s *Sampler) Begin(e Event) error {
 	if err, ready := s.ready[e]; err != nil || !ready {
 		return cmp.Or(err, fmt.Errorf("event %q: use one of %v", e, Events()))
 	}
-	if err := s.forgetAll(); err != nil {
+	if err := forgetAll(s); err != nil {
 		return err
 	}
 	s.event = e
@@ -123,10 +121,10 @@ func (s *Sampler) End() error {
 	return err
 }
 
-// forgetAll removes what an earlier event has left: calls and waits that had not ended, and samples that nobody has drained.
-func (s *Sampler) forgetAll() error {
+// forgetAll removes what an earlier event has left: calls and waits that had not ended, and samples that were not drained.
+func forgetAll(s *Sampler) error {
 	for _, name := range ongoing {
-		n, err := clearMap(s.object.Map(name))
+		n, err := bpf.Clear[uint32](s.object.Map(name))
 		if err != nil {
 			return fmt.Errorf("emptying the map %s: %w", name, err)
 		}
@@ -139,23 +137,6 @@ func (s *Sampler) forgetAll() error {
 	}
 	clear(s.kept)
 	return nil
-}
-
-// clearMap removes all entries, each of which has the ID of a thread as its key, and returns their number.
-func clearMap(m *ebpf.Map) (n uint64, err error) {
-	var threads []uint32
-	if err := bpf.Each(m, func(thread uint32, _ []byte) { threads = append(threads, thread) }); err != nil {
-		return 0, err
-	}
-	for _, thread := range threads {
-		switch err := m.Delete(thread); {
-		case err == nil:
-			n++
-		case !bpf.IsMissing(err):
-			return n, err
-		}
-	}
-	return n, nil
 }
 
 // Unseen returns the causes of AEXs that are not sampled, and why.

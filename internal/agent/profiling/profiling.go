@@ -220,7 +220,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 		}
 	}
 	if len(o.Ready) > 0 {
-		return s.loadEvents(o.Ready)
+		return loadEvents(s, o.Ready)
 	}
 	return s.attach(o, online)
 }
@@ -228,7 +228,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 // attach attaches to the first event that the machine supports.
 func (s *Sampler) attach(o Options, online []int) error {
 	if !o.Event.Counter() {
-		if err := s.loadEvents([]Event{o.Event}); err != nil {
+		if err := loadEvents(s, []Event{o.Event}); err != nil {
 			return err
 		}
 		return s.Begin(o.Event)

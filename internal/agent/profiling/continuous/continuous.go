@@ -82,7 +82,7 @@ type Profiler struct {
 // Demand is what a client has requested for a while.
 type Demand struct {
 	More  bool            // samples of CPU time at a higher frequency
-	Event profiling.Event // samples of this event, which is no counter; empty for none
+	Event profiling.Event // samples of this event of Events; empty for none
 }
 
 // New returns a Profiler that takes no samples yet.

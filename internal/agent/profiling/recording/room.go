@@ -44,8 +44,8 @@ type hold struct {
 	times int
 }
 
-func (r *Recording) limit(what resource) int {
-	return amounts{ofSamples: r.Stacks, ofBytes: r.Bytes, ofLocations: r.Locations}[what]
+func (o *Options) limit(what resource) int {
+	return amounts{ofSamples: o.Stacks, ofBytes: o.Bytes, ofLocations: o.Locations}[what]
 }
 
 func (r *Recording) take(by *use, n amounts) {

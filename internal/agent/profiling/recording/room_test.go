@@ -137,7 +137,7 @@ func (h *hungry) add() {
 	h.keep(&s, h.process)
 }
 
-// Four workloads want all the room, and one wants less than a fifth. It keeps all its stacks, whether its samples come first, last or in
+// Four workloads need all the room, and one needs less than a fifth. It keeps all its stacks, whether its samples come first, last or in
 // between. The others share the rest equally. No sample is lost.
 func TestFourGreedyWorkloadsLeaveRoomForAModestOne(t *testing.T) {
 	const samples, depth, room, modest = 2000, 10, 500, 80
