@@ -10,8 +10,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// ErrNoEnclave is the error of a profile without a sample that an enclave's own profile could be joined to.
-var ErrNoEnclave = errors.New("no sample was taken in an enclave")
+// errNoEnclave is the error of a profile without a sample that an enclave's own profile could be joined to.
+var errNoEnclave = errors.New("no sample was taken in an enclave")
 
 // maxDivided bounds the time of JoinEnclave: the number of samples in enclaves times the number of stacks of the enclave's own profile.
 // So many take about 10 s.
@@ -50,7 +50,7 @@ func JoinEnclave(p, inside *Profile, limits Limits) (*Profile, error) {
 	}
 	switch {
 	case len(divided) == 0:
-		return nil, ErrNoEnclave
+		return nil, errNoEnclave
 	case len(divided) > maxDivided/len(inside.Samples):
 		return nil, fmt.Errorf("%d stacks in enclaves and %d of the enclave's own profile: %w, record for less time", len(divided), len(inside.Samples), ErrLimit)
 	}

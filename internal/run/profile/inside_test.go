@@ -90,7 +90,7 @@ func TestJoinEnclave(t *testing.T) {
 			t.Errorf("%q", notes)
 		}
 	}
-	if _, err := JoinEnclave(hosted(t, 80, nil), enclave(t, "7"), DefaultLimits()); !errors.Is(err, ErrNoEnclave) {
+	if _, err := JoinEnclave(hosted(t, 80, nil), enclave(t, "7"), DefaultLimits()); !errors.Is(err, errNoEnclave) {
 		t.Error(err)
 	}
 	limits := DefaultLimits()
