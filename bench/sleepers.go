@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+
+	"github.com/teescope/teescope/internal/lib/clock"
 )
 
 //go:embed progs/sleepers.c
@@ -94,7 +96,7 @@ func (o sleepers) start(ctx context.Context, dir string) (*child, error) {
 			return nil, fmt.Errorf("starting %d processes: %s has ended\n%s", o.processes, program, load.output())
 		default:
 		}
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 10*time.Millisecond); err != nil {
 			load.stop()
 			return nil, err
 		}
@@ -115,7 +117,7 @@ func (o sleepers) round(ctx context.Context, stdout io.Writer, round int, dir st
 		defer t.stop()
 		running[at] = t
 	}
-	if err := sleep(ctx, o.warm); err != nil {
+	if err := clock.Sleep(ctx, o.warm); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -125,7 +127,7 @@ func (o sleepers) round(ctx context.Context, stdout io.Writer, round int, dir st
 			return err
 		}
 	}
-	if err := sleep(ctx, o.window); err != nil {
+	if err := clock.Sleep(ctx, o.window); err != nil {
 		return err
 	}
 	passed, load := time.Since(begin).Seconds(), machine().Load
