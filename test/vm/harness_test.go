@@ -94,7 +94,10 @@ func build() error {
 			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 		}
 	}
-	for _, name := range []string{"known", "steady", "hopper", "competes", "burner", "spinner", "preempted", "zeros", "reader", "qemu-tiny", "firecracker-tiny"} {
+	if err := buildImage(filepath.Join(parts, "sdk")); err != nil {
+		return err
+	}
+	for _, name := range []string{"known", "steady", "hopper", "competes", "burner", "spinner", "preempted", "threads", "zeros", "reader", "qemu-tiny", "firecracker-tiny"} {
 		if err := os.Link(filepath.Join(parts, "guest"), filepath.Join(parts, name)); err != nil {
 			return err
 		}
@@ -106,6 +109,7 @@ func build() error {
 type trial struct {
 	kernel   machine.Kernel
 	files    string
+	loaded   []machine.Module // before the scenario
 	cpus     int
 	scenario string
 	line     string            // more of the kernel's command line
@@ -126,7 +130,7 @@ func boot(t *testing.T, try trial) report {
 	m := machine.Machine{Kernel: try.kernel, Guest: filepath.Join(try.files, "init"), CPUs: try.cpus, MemoryMiB: 1536, Append: try.line, Disks: try.disks}
 	var out, problems bytes.Buffer
 	result, err := m.Run(ctx, machine.Command{
-		Argv: []string{"/guest", try.scenario}, Env: []string{"HOME=/", "TERM=linux"}, Stdout: &out, Stderr: &problems,
+		Argv: []string{"/guest", try.scenario}, Modules: try.loaded, Env: []string{"HOME=/", "TERM=linux"}, Stdout: &out, Stderr: &problems,
 		Files: func(a *machine.Archive) error {
 			for i, m := range try.modules {
 				a.Bytes(fmt.Sprintf("/kvm/%02d-%s.ko", i, m.Name), 0o644, m.Object)

@@ -69,8 +69,11 @@ func TestStockKernels(t *testing.T) {
 			if k.line == bounced {
 				try.scenario, try.disks = "count and bounce", []string{emptyDisk(t)}
 			}
+			var err error
+			if try.loaded, err = try.kernel.Modules(t.Context(), "overlay"); err != nil {
+				t.Fatal(err)
+			}
 			if k.kvm {
-				var err error
 				if try.modules, err = try.kernel.Modules(t.Context(), "kvm_amd"); err != nil {
 					t.Fatal(err)
 				}
@@ -92,6 +95,8 @@ func TestStockKernels(t *testing.T) {
 				t.Errorf("%v s were spent in system calls", got)
 			}
 			ownProbes(t, families)
+			threadsInCgroups(t, families)
+			layersOfOneImage(t, report)
 			waitsOfSchedstat(t, report["schedstat"], families)
 			profiled(t, report, k.cpus)
 			for _, family := range []string{"teescope_execs_total", "teescope_exits_total"} {

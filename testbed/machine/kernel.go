@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -110,7 +112,7 @@ var wanted = []string{"virtio*", "net_failover", "failover", "kvm*", "irqbypass"
 
 // unpack unpacks the kernel unless that has happened.
 func (k Kernel) unpack(ctx context.Context) error {
-	if exist(k.image(), filepath.Join(k.modules(), "modules.builtin")) {
+	if exist(k.image(), filepath.Join(k.modules(), "modules.builtin")) && k.has("arch/x86/kvm/kvm-amd") && k.has("fs/overlayfs/overlay") {
 		return nil
 	}
 	return k.fetch(ctx)
@@ -119,13 +121,33 @@ func (k Kernel) unpack(ctx context.Context) error {
 // fetch downloads and unpacks the kernel.
 func (k Kernel) fetch(ctx context.Context) error {
 	if k.split {
-		return k.packages.unpack(ctx, k.Dir, []string{"linux-base-" + k.Release, "linux-binary-" + k.Release}, nil)
+		packages := []string{"linux-base-" + k.Release, "linux-binary-" + k.Release, "linux-modules-" + k.Release}
+		return k.packages.unpack(ctx, k.Dir, packages, keepWanted)
 	}
 	args := []string{"--wildcards", "./boot/vmlinuz-*", "./boot/config-*", "./lib/modules/*/modules.builtin"}
 	for _, name := range wanted {
 		args = append(args, "./lib/modules/*/"+name+".ko*")
 	}
 	return k.packages.unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, nil, args...)
+}
+
+// keepWanted removes all other modules. The pattern of a module must match in each package, so packages that are split are unpacked
+// as a whole.
+func keepWanted(tree string) error {
+	return filepath.WalkDir(tree, func(file string, entry fs.DirEntry, err error) error {
+		name, _, module := strings.Cut(filepath.Base(file), ".ko")
+		isWanted := func(pattern string) bool { is, _ := filepath.Match(pattern, name); return is }
+		if err != nil || !module || entry.IsDir() || slices.ContainsFunc(wanted, isWanted) {
+			return err
+		}
+		return os.Remove(file)
+	})
+}
+
+// has reports whether a module was unpacked. Earlier versions of this program left some out.
+func (k Kernel) has(module string) bool {
+	found, err := filepath.Glob(filepath.Join(k.modules(), "kernel", module+".ko*"))
+	return err == nil && len(found) > 0
 }
 
 // Headers unpacks what a module for the kernel is built with, and returns its build directory.

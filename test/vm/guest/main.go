@@ -56,7 +56,7 @@ func count() error {
 	if err := ownProbes(loaded); err != nil {
 		return err
 	}
-	a, err := startAgent("agent", "--syscalls.time", "--overhead.budget=100%", "--probes.file", probesFile)
+	a, err := startAgent("agent", "--syscalls.time", "--overhead.budget=100%", "--probes.file", probesFile, "--transitions.trace", "on")
 	if err != nil {
 		return err
 	}
@@ -64,6 +64,9 @@ func count() error {
 		if err := known("1000"); err != nil {
 			return err
 		}
+	}
+	if err := threaded(); err != nil {
+		return err
 	}
 	if err := a.confined(); err != nil {
 		return err
@@ -76,6 +79,9 @@ func count() error {
 		return err
 	}
 	if err := end(); err != nil {
+		return err
+	}
+	if err := a.layers(); err != nil {
 		return err
 	}
 	if err := a.virtualize(); err != nil {

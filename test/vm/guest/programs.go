@@ -54,6 +54,8 @@ func program(name string, args []string) error {
 		return compete()
 	case "preempted": // a thread in system calls that another thread interrupts with its own, until it is killed
 		return preempted()
+	case "threads": // threads in different cgroups, after a line of input
+		return threads()
 	case "burner": // uses all CPU time that it gets, after a line of input
 		return burn()
 	}
