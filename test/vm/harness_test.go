@@ -85,6 +85,7 @@ func build() error {
 		{"init", "../../testbed/guest", "build", "-s -w"}, {"guest", "./guest", "build", "-w"}, // profiles need its symbols
 		{"teescope", "../../cmd/teescope", "build", "-s -w"}, {"privilege.test", "../../internal/lib/privilege", "test -c", "-s -w"},
 		{"driver.test", "../../internal/agent/tee/sgx/driver", "test -c", "-s -w"},
+		{"boundary.test", "../../internal/agent/tee/sgx/boundary", "test -c", "-s -w"},
 		{"nested.test", "../../internal/agent/nested", "test -c", "-s -w"},
 	} {
 		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", build.link, "-o", filepath.Join(parts, build.name), build.from)
@@ -94,7 +95,7 @@ func build() error {
 			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 		}
 	}
-	if err := buildImage(filepath.Join(parts, "sdk")); err != nil {
+	if err := buildApp(filepath.Join(parts, "sdk")); err != nil {
 		return err
 	}
 	for _, name := range []string{"known", "steady", "hopper", "competes", "burner", "spinner", "preempted", "threads", "zeros", "reader", "qemu-tiny", "firecracker-tiny"} {

@@ -96,7 +96,7 @@ func TestStockKernels(t *testing.T) {
 			}
 			ownProbes(t, families)
 			threadsInCgroups(t, families)
-			layersOfOneImage(t, report)
+			layersOfOneImage(t, report["layers"])
 			waitsOfSchedstat(t, report["schedstat"], families)
 			profiled(t, report, k.cpus)
 			for _, family := range []string{"teescope_execs_total", "teescope_exits_total"} {

@@ -4,6 +4,7 @@
 package boundarytest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,10 +36,17 @@ func Build(t *testing.T, out string, args ...string) string {
 	return out
 }
 
-// SDKApp builds the application of the Intel SDK, with its library, under a unique name.
+// SDKApp builds the application of the Intel SDK, with its library, under a unique name. On a machine without a compiler SDK_APP is a
+// folder with both.
 func SDKApp(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
+	if from := os.Getenv("SDK_APP"); from != "" {
+		if err := errors.Join(os.CopyFS(dir, os.DirFS(from)), os.Rename(filepath.Join(dir, "app"), filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
 	ofLibrary := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == "-no-pie" })
 	Build(t, filepath.Join(dir, "libsgx_urts.so"), append([]string{"-shared", "-fPIC", Source("urts.c")}, ofLibrary...)...)
 	return Build(t, filepath.Join(dir, name), append([]string{
