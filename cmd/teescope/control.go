@@ -20,9 +20,9 @@ import (
 func controlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "control",
-		Short: "Switch watching, timing, exact counting and profiles on for a limited time",
-		Long: "Changes what a running teescope up or agent measures, until an end time. What is switched on adds to the\n" +
-			"configuration, and a restart returns to the configuration. The agent must allow it (control.enabled).",
+		Short: "Change what is measured for a limited time: watching, timing, exact counting, profiles, probes",
+		Long: "Changes what a running teescope up or agent measures, until an end time. A change adds to the\n" +
+			"configuration, or switches one probe off. A restart returns to the configuration. The agent must allow it (control.enabled).",
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(controlListCommand(), controlWatchCommand(),
@@ -30,7 +30,7 @@ func controlCommand() *cobra.Command {
 			"Measures the time that is spent in each system call until the end, as the key syscalls.time does."),
 		controlOnCommand("exact", "Count every event at any cost, as overhead.budget 100% does",
 			"Counts every event until the end, as overhead.budget 100% does. Without it, frequent events are sampled above the budget."),
-		controlProfileCommand(), controlEndCommand())
+		controlProfileCommand(), controlPauseCommand(), controlEndCommand())
 	return cmd
 }
 
@@ -118,7 +118,25 @@ func controlWatchCommand() *cobra.Command {
 	})
 }
 
-// switchOn completes a command that switches a measurement on. what parses its arguments.
+func controlPauseCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pause PROBE",
+		Short: "Switch one probe off; \"control end\" switches it on again",
+		Long: "Detaches a probe until the end. Its metrics are absent meanwhile, and teescope_probe_attached says why. It prints the ID and\n" +
+			"the end of the change. \"teescope control list --json\" lists the probes that can be switched off.",
+		Example: "  teescope control pause page_fault_user --for 10m",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one probe, for example: teescope control pause page_fault_user --for 10m")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	return switchOn(cmd, func(args []string) (cli.Change, error) { return cli.Change{Kind: "pause", Rule: args[0]}, nil })
+}
+
+// switchOn completes a command that begins a change. what parses its arguments.
 func switchOn(cmd *cobra.Command, what func(args []string) (cli.Change, error)) *cobra.Command {
 	var o cli.Control
 	cmd.Flags().SortFlags = false

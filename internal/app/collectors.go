@@ -196,8 +196,9 @@ func onDemand(c *config.Config, machine string, log *slog.Logger, with watching)
 		Apply: func(s ondemand.State) {
 			with.boundary.Demands.Set(s.Watch)
 			with.profiles.Demand(continuous.Demand{More: s.Profile, Event: profiling.Event(s.Event)})
-			with.system.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact})
+			with.system.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact, Paused: s.Paused})
 		},
+		Probes: with.system.Demands().Probes, Pauses: with.system.Demands().Pauses,
 		Events: sampledEvents(),
 		Lacks: func(k ondemand.Kind, event string) error {
 			switch k {

@@ -44,15 +44,15 @@ type controlled struct {
 	SecondsLeft float64   `json:"seconds_left"`
 }
 
-// Change is what is switched on.
+// Change is what begins.
 type Change struct {
 	Kind    string  `json:"kind"`
-	Rule    string  `json:"rule,omitempty"`  // of a watch
+	Rule    string  `json:"rule,omitempty"`  // of a watch, or the probe of a pause
 	Event   string  `json:"event,omitempty"` // of a profile
 	Seconds float64 `json:"seconds"`
 }
 
-// On switches a kind of measuring on and writes the ID of the change and its end.
+// On begins a change and writes the ID of the change and its end.
 func (c Control) On(ctx context.Context, out io.Writer, change Change, asJSON bool) error {
 	body, err := json.Marshal(struct {
 		Change
@@ -99,7 +99,7 @@ func (c Control) List(ctx context.Context, out io.Writer, asJSON bool) error {
 		_, err = fmt.Fprintln(out, "Nothing is switched on. This agent allows no changes: set control.enabled to allow them.")
 		return err
 	case len(list.Changes) == 0:
-		_, err = fmt.Fprintln(out, "Nothing is switched on in addition to the configuration.")
+		_, err = fmt.Fprintln(out, "The agent measures what its configuration says: no change is on.")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

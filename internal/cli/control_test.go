@@ -39,7 +39,7 @@ func TestControl(t *testing.T) {
 		{on, 403, `{"status":"error","errorType":"forbidden","error":"not here"}`, "POST", ": not here"},
 		{on, 200, "[", "POST", "is not in teescope's format"},
 		{list, 200, `{"allowed":true,"changes":[` + one + `]}`, "GET /api/control ", "watch  comm=a  2026-01-02T15:04:05Z  1m30s  ann (not verified)  a test"},
-		{list, 200, `{"allowed":true,"changes":[]}`, "GET", "Nothing is switched on in addition to the configuration."},
+		{list, 200, `{"allowed":true,"changes":[]}`, "GET", "The agent measures what its configuration says: no change is on."},
 		{list, 200, `{"allowed":false,"changes":[]}`, "GET", "set control.enabled"},
 		{list, 200, "null\n", "GET", `measures nothing itself: name a "teescope agent"`},
 		{list, 404, "404 page not found", "GET", `measures nothing itself: name a "teescope agent"`},

@@ -93,9 +93,28 @@ it("switches watching and timing of a workload on, says until when, and stops th
     const stop = switches.getByRole("button", { name: `Stop: ${what}`, exact: true });
     await stop.click();
     await stop.waitFor({ state: "detached" });
-    await shown(() => switches.getByRole("status").textContent()).toBe("Switched off.");
+    await shown(() => switches.getByRole("status").textContent()).toBe("Ended.");
   }
   await until("the end of watching", 120, async () => !(await watched()) || undefined);
+});
+
+it("switches a probe off, says until when, and switches it on again", async () => {
+  const page = await tabs.visit(`/?page=workload&w=${ONE}&range=1m`);
+  const metrics = async (): Promise<string> => await (await fetch(`${teescope.url}/metrics`)).text();
+  const counted = async (): Promise<boolean> => new RegExp(`^teescope_cpu_migrations_total{.*"${ONE}"`, "m").test(await metrics());
+  expect(await counted()).toBe(true);
+  const switches = page.locator('[data-panel="switches"][data-state="ready"]');
+  await switches.getByLabel("Probe").selectOption("cpu_migration");
+  await switches.getByRole("button", { name: "Switch off" }).click();
+  await shown(() => switches.locator('[data-kind="pause"]').textContent()).toMatch(/^Probe off: cpu_migration until \d\d:\d\d:\d\d /);
+  await until("the probe to be off", 120, async () => !(await counted()) || undefined);
+  expect(await metrics()).toMatch(/^teescope_probe_attached{probe="cpu_migration",.*"off by request until 20.*"} 0$/m);
+  for (const colorScheme of THEMES) {
+    await useTheme(page, colorScheme);
+    expect(await wrong(page, '[data-panel="switches"]')).toEqual([]);
+  }
+  await switches.getByRole("button", { name: "Stop: Probe off: cpu_migration", exact: true }).click();
+  await until("the probe to be on again", 120, async () => (await counted()) || undefined);
 });
 
 it("compares two workloads for each sleep, which are 1,000 calls for 100 on both sides", async () => {

@@ -199,7 +199,7 @@ func TestControlWhileItRuns(t *testing.T) {
 	if n := s.sum("teescope_control_changes_total", "kind", "timing", "event", "expired"); n != 1 || s.sum("teescope_control_active") != 0 {
 		t.Errorf("%v changes have expired, %v are active", n, s.sum("teescope_control_active"))
 	}
-	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, "Nothing is switched on in addition to") {
+	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, "no change is on") {
 		t.Errorf("the list is %s", list)
 	}
 }
@@ -239,6 +239,54 @@ func TestControlExact(t *testing.T) {
 	}
 	run(t, binary, "control", "end", id, "--server", a.addr)
 	level("sampled")
+}
+
+// TestControlAProbe switches a probe off and on again while a program makes calls. Calls made meanwhile are not counted, and the count
+// continues where it was.
+func TestControlAProbe(t *testing.T) {
+	a := agent(t, "--overhead.budget=100%", "--control.enabled")
+	const family = "teescope_syscalls_total"
+	reason := func() string { return a.scrape(t).detached("syscall") }
+	calls := prog(t, "calls", "e2epaused")
+	run(t, calls)
+	made := func() float64 { return a.scrape(t).sum(family, "workload", "e2epaused", "syscall", "getppid") }
+	if n := made(); n != 10000 {
+		t.Errorf("%v calls before the pause, want 10000", n)
+	}
+	id := a.switchedOn(t, "pause", "syscall", "--for", "1h")
+	eventually(t, testLimit, "the probe to be off", func() error {
+		if said := reason(); !strings.HasPrefix(said, "off by request until ") {
+			return fmt.Errorf("the reason is %q", said)
+		}
+		return nil
+	})
+	run(t, calls)
+	s := a.scrape(t)
+	if n := s.sum(family); n != 0 {
+		t.Errorf("%v calls are exported while their probe is off", n)
+	}
+	if s.sum("teescope_execs_total", "workload", "e2epaused") != 2 {
+		t.Error("other probes do not count")
+	}
+	run(t, binary, "control", "end", id, "--server", a.addr)
+	eventually(t, testLimit, "the probe to be on", func() error {
+		if said := reason(); said != "" {
+			return fmt.Errorf("it is %s", said)
+		}
+		return nil
+	})
+	if n := made(); n != 10000 {
+		t.Errorf("%v calls after the pause, want the 10000 before it", n)
+	}
+	run(t, calls)
+	if n := made(); n != 20000 {
+		t.Errorf("%v calls in two counted runs, want 20000", n)
+	}
+	for probe, want := range map[string]string{"fork": "other probes need the probe fork", "sycall": "use one of syscall"} {
+		if status, said := a.change(t, http.MethodPost, "", fmt.Sprintf(`{"kind":"pause","rule":%q,"seconds":60}`, probe), nil); status != 400 || !strings.Contains(said, want) {
+			t.Errorf("%s: %d %s", probe, status, said)
+		}
+	}
 }
 
 // change sends a request to a path below /api/control.

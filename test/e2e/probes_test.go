@@ -77,10 +77,10 @@ func probesOf(t *testing.T, program string) string {
 	return file
 }
 
-// detached returns why a probe of the user is not attached, or "" if it is.
+// detached returns why a probe is not attached, or "" if it is.
 func (s samples) detached(probe string) string {
 	for _, one := range s.all {
-		if one.matches("teescope_probe_attached", []string{"probe", "user/" + probe}) && one.value == 0 {
+		if one.matches("teescope_probe_attached", []string{"probe", probe}) && one.value == 0 {
 			return one.labels["reason"]
 		}
 	}
@@ -141,8 +141,8 @@ func TestOwnProbesCountWhatTheProgramDoes(t *testing.T) {
 	}
 	want(30, "guarded_total")
 	for probe, reason := range map[string]string{"nothing": "there is no function nothing in ", "middle": " is in no executable part of the file"} {
-		if !strings.Contains(s.detached(probe), reason) || !strings.Contains(u.log.String(), reason) {
-			t.Errorf("%s is not attached for the reason %q; the log is\n%s", probe, s.detached(probe), u.log.String())
+		if !strings.Contains(s.detached("user/"+probe), reason) || !strings.Contains(u.log.String(), reason) {
+			t.Errorf("%s is not attached for the reason %q; the log is\n%s", probe, s.detached("user/"+probe), u.log.String())
 		}
 		if s.families["teescope_user_"+probe+"_total"] != nil {
 			t.Errorf("%s has a sample although it is not attached", probe)
@@ -179,12 +179,12 @@ func TestProbesAboveTheBudgetAreDetached(t *testing.T) {
 	var s samples
 	eventually(t, testLimit, "the probe on getppid to be detached", func() error {
 		s = u.scrape(t)
-		if s.detached("parents") == "" {
+		if s.detached("user/parents") == "" {
 			return fmt.Errorf("it is attached after %v events", s.sum("teescope_user_probe_events_total", "probe", "parents"))
 		}
 		return nil
 	})
-	if reason := s.detached("parents"); !strings.Contains(reason, "more than half of overhead.budget") || s.families["teescope_user_parents_total"] != nil {
+	if reason := s.detached("user/parents"); !strings.Contains(reason, "more than half of overhead.budget") || s.families["teescope_user_parents_total"] != nil {
 		t.Errorf("the metric goes on, or this is not a reason: %s", reason)
 	}
 	if s.sum("teescope_probe_attached", "probe", "user/work") != 1 {

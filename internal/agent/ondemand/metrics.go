@@ -34,7 +34,7 @@ func newFamilies() families {
 	return families{
 		active: own(metric.Desc{
 			Name: "teescope_control_active", Kind: metric.Gauge, Unit: "changes", Labels: []string{"kind"},
-			Help: "Number of changes that are on now, besides the configuration: watch, timing, exact or profile.",
+			Help: "Number of changes that are on now, besides the configuration: watch, timing, exact, profile or pause (a probe is switched off).",
 		}),
 		changes: own(metric.Desc{
 			Name: "teescope_control_changes_total", Kind: metric.Counter, Unit: "changes", Labels: []string{"kind", "event"},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ondemand switches more measuring on while the agent runs, for a limited time: watching of processes, timing,
-// exact counting, and more samples of stacks.
+// Package ondemand changes what the agent measures while it runs, for a limited time: it switches on watching of processes, timing,
+// exact counting and more samples of stacks, and switches off single probes.
 //
-// Changes add to the configuration and are kept in memory only, so a restart returns to the configuration. The package does
+// Changes modify the configuration and are kept in memory only, so a restart returns to the configuration. The package does
 // not depend on how measurements work: it passes the current state to one function.
 package ondemand
 
@@ -24,7 +24,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Kind is a measurement that a change switches on.
+// Kind is what a change does.
 type Kind string
 
 // The kinds. They are label values.
@@ -33,9 +33,10 @@ const (
 	Timing  Kind = "timing"  // measures the time of system calls, as the key syscalls.time does
 	Profile Kind = "profile" // samples stacks more often, 99 times a second and CPU, or stacks of events
 	Exact   Kind = "exact"   // counts all events at any cost, as overhead.budget: 100% does
+	Pause   Kind = "pause"   // switches one probe off
 )
 
-func kinds() []Kind { return []Kind{Watch, Timing, Exact, Profile} }
+func kinds() []Kind { return []Kind{Watch, Timing, Exact, Profile, Pause} }
 
 const (
 	// maxChanges is the maximum number of changes that are on at the same time.
@@ -49,12 +50,13 @@ const (
 	maxReason = 256
 )
 
-// State contains the measurements that are switched on in addition to the configuration.
+// State contains all changes of the configuration.
 type State struct {
 	Watch         []watch.Rule // sorted by text, without duplicates
 	Timing, Exact bool
 	Profile       bool
-	Event         string // whose stacks are sampled; empty for none
+	Event         string               // whose stacks are sampled; empty for none
+	Paused        map[string]time.Time // probes that are switched off, and until when
 }
 
 // Options configure a Control.
@@ -69,6 +71,10 @@ type Options struct {
 	Lacks func(kind Kind, event string) error
 	// Events are those whose stacks can be sampled, besides CPU time.
 	Events []string
+	// Probes lists the probes that can be switched off. Pauses returns the reason why a probe cannot be, or nil. Functions that
+	// are nil mean that there is none.
+	Probes func() []string
+	Pauses func(probe string) error
 	Log    *slog.Logger
 }
 
@@ -78,6 +84,7 @@ type change struct {
 	kind       Kind
 	rule       watch.Rule // of a Watch
 	event      string     // of a Profile; empty for CPU time
+	probe      string     // of a Pause
 	reason     string     // why, in one line; may be empty
 	by         string     // who requested it; empty if unknown
 	verified   bool       // by is proven
@@ -168,15 +175,17 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 	case !c.opts.Allowed:
 		return errNotAllowed
 	case !slices.Contains(kinds(), kind):
-		return fmt.Errorf("kind %.40q: use one of %s, %s, %s, %s", kind, Watch, Timing, Exact, Profile)
+		return fmt.Errorf("kind %.40q: use one of %s, %s, %s, %s, %s", kind, Watch, Timing, Exact, Profile, Pause)
 	case one.event != "" && kind != Profile:
 		return fmt.Errorf("only a profile has an event, and the kind is %s", kind)
 	case one.event != "" && !slices.Contains(c.opts.Events, one.event):
 		return fmt.Errorf("event %.40q: use one of cpu, %s", one.event, strings.Join(c.opts.Events, ", "))
 	case kind == Watch && rule == "":
 		return errors.New("a watch needs a rule, for example comm=redis-server")
-	case kind != Watch && rule != "":
-		return fmt.Errorf("only a watch has a rule, and the kind is %s", kind)
+	case kind == Pause && rule == "":
+		return errors.New("a pause needs the name of a probe as its rule, for example page_fault_user")
+	case kind != Watch && kind != Pause && rule != "":
+		return fmt.Errorf("only a watch and a pause have a rule, and the kind is %s", kind)
 	case len(rule) > maxRule:
 		return fmt.Errorf("the rule has %d bytes; the maximum is %d", len(rule), maxRule)
 	case !text.IsLabel(rule):
@@ -192,6 +201,13 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 		if one.rule, err = watch.Parse(rule); err != nil {
 			return err
 		}
+	}
+	if kind == Pause {
+		if c.opts.Pauses == nil {
+			return errors.New("this agent has no probes")
+		}
+		one.probe = rule
+		return c.opts.Pauses(rule)
 	}
 	if c.opts.Lacks == nil {
 		return nil
@@ -304,6 +320,13 @@ func stateOf(on []change) (s State) {
 		case Profile:
 			if s.Event = cmp.Or(one.event, s.Event); one.event == "" {
 				s.Profile = true
+			}
+		case Pause:
+			if s.Paused == nil {
+				s.Paused = map[string]time.Time{}
+			}
+			if one.end.After(s.Paused[one.probe]) {
+				s.Paused[one.probe] = one.end
 			}
 		}
 	}

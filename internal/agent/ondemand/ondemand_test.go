@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -152,10 +153,43 @@ func TestEachChangeEndsAtItsTime(t *testing.T) {
 		if got := strings.Join(to.all(), "\n"); got != strings.Join(want, "\n") {
 			t.Errorf("applied:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 		}
-		if got, want := samples(t, c), "active exact 0, active profile 0, active timing 0, active watch 0, "+
-			"exact begun 1, exact ended 1, exact expired 0, exact refused 0, profile begun 0, profile ended 0, profile expired 0, profile refused 0, timing begun 1, timing ended 0, timing expired 1, timing refused 0, "+
+		if got, want := samples(t, c), "active exact 0, active pause 0, active profile 0, active timing 0, active watch 0, "+
+			"exact begun 1, exact ended 1, exact expired 0, exact refused 0, pause begun 0, pause ended 0, pause expired 0, pause refused 0, profile begun 0, profile ended 0, profile expired 0, profile refused 0, timing begun 1, timing ended 0, timing expired 1, timing refused 0, "+
 			"watch begun 3, watch ended 0, watch expired 3, watch refused 0"; got != want {
 			t.Errorf("metrics: %s\nwant: %s", got, want)
+		}
+	})
+}
+
+// A probe is off until the last of its pauses ends. The list has the probes that can be paused.
+func TestAProbeIsPausedUntilTheLastEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var states []string
+		c, _ := started(t, func(o *Options) {
+			began := time.Now()
+			o.Probes, o.Pauses = func() []string { return []string{"syscall", "oom_kill"} }, func(string) error { return nil }
+			o.Apply = func(s State) {
+				var paused []string
+				for _, probe := range slices.Sorted(maps.Keys(s.Paused)) {
+					paused = append(paused, fmt.Sprint(probe, " until ", s.Paused[probe].Sub(began)))
+				}
+				states = append(states, strings.Join(paused, ", "))
+			}
+		})
+		mustAdd(t, c, `{"kind":"pause","rule":"syscall","seconds":20}`)
+		mustAdd(t, c, `{"kind":"pause","rule":"syscall","seconds":10}`)
+		early := mustAdd(t, c, `{"kind":"pause","rule":"oom_kill","seconds":30}`)
+		if l := listed(t, c); len(l.Changes) != 3 || l.Changes[0].Rule != "syscall" || !slices.Equal(l.Probes, []string{"syscall", "oom_kill"}) {
+			t.Errorf("%+v", l)
+		}
+		if code, said := ask(c, http.MethodDelete, "/api/control/"+early.ID, ""); code != http.StatusNoContent {
+			t.Errorf("%d %s", code, said)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []string{"syscall until 20s", "syscall until 20s", "oom_kill until 30s, syscall until 20s", "syscall until 20s", "syscall until 20s", ""}
+		if !slices.Equal(states, want) {
+			t.Errorf("applied %q, want %q", states, want)
 		}
 	})
 }
@@ -248,6 +282,7 @@ func TestWhatIsRefused(t *testing.T) {
 				}
 				return nil
 			}
+			o.Pauses = func(probe string) error { return errors.New("other probes need " + probe) }
 		})
 		for body, want := range map[string]string{
 			`{"kind":"nothing","seconds":5}`:                                              `400 kind \"nothing\": use one of watch, timing, exact`,
@@ -256,7 +291,9 @@ func TestWhatIsRefused(t *testing.T) {
 			`{"kind":"timing","seconds":-1}`:                                              `400 seconds=0 is out of range`,
 			`{"kind":"timing","seconds":3601}`:                                            `400 seconds=3601 is out of range: use 1 to 3600`,
 			`{"kind":"timing","seconds":1e300}`:                                           `400 seconds=1e+09 is out of range`,
-			`{"kind":"timing","seconds":5,"rule":"comm=a"}`:                               `400 only a watch has a rule`,
+			`{"kind":"timing","seconds":5,"rule":"comm=a"}`:                               `400 only a watch and a pause have a rule`,
+			`{"kind":"pause","seconds":5}`:                                                `400 a pause needs the name of a probe`,
+			`{"kind":"pause","seconds":5,"rule":"fork"}`:                                  `400 other probes need fork`,
 			`{"kind":"watch","seconds":5}`:                                                `400 a watch needs a rule`,
 			`{"kind":"watch","seconds":5,"rule":"comm=("}`:                                `400 watch rule \"comm=(\"`,
 			`{"kind":"watch","seconds":5,"rule":"comm=\u001b"}`:                           `400 rule \"comm=\\x1b\" contains a control character`,

@@ -32,13 +32,14 @@ type listAnswer struct {
 	Machine    string         `json:"machine"`     // the machine that the agent watches, as in the label instance of up
 	MaxSeconds float64        `json:"max_seconds"` // longest time of a change
 	MaxChanges int            `json:"max_changes"`
+	Probes     []string       `json:"probes"`  // that can be paused
 	Changes    []changeAnswer `json:"changes"` // the changes in effect, in the order in which they were made
 }
 
 // changeRequest is the body of POST /api/control.
 type changeRequest struct {
 	Kind    Kind    `json:"kind"`
-	Rule    string  `json:"rule,omitempty"`  // of a watch
+	Rule    string  `json:"rule,omitempty"`  // of a watch, or the name of the probe to pause
 	Event   string  `json:"event,omitempty"` // of a profile: "cpu", as if absent, or that whose stacks are sampled
 	Seconds float64 `json:"seconds"`         // how long
 	By      string  `json:"by,omitempty"`    // the requester, if no authentication is configured
@@ -62,7 +63,10 @@ func (c *Control) newRoutes() *http.ServeMux {
 
 func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	answer := listAnswer{Allowed: c.opts.Allowed, Machine: c.opts.Machine, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: maxChanges, Changes: []changeAnswer{}}
+	answer := listAnswer{Allowed: c.opts.Allowed, Machine: c.opts.Machine, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: maxChanges, Probes: []string{}, Changes: []changeAnswer{}}
+	if c.opts.Probes != nil {
+		answer.Probes = append(answer.Probes, c.opts.Probes()...)
+	}
 	for _, one := range c.list(now) {
 		answer.Changes = append(answer.Changes, one.shown(now))
 	}
@@ -77,8 +81,11 @@ func (one change) shown(now time.Time) changeAnswer {
 		ID: one.id, Kind: one.kind, Event: one.event, By: one.by, ByVerified: one.verified, Reason: one.reason,
 		Begin: at(one.begin), End: at(one.end), SecondsLeft: one.end.Sub(now).Seconds(),
 	}
-	if one.kind == Watch {
+	switch one.kind {
+	case Watch:
 		s.Rule = one.rule.String()
+	case Pause:
+		s.Rule = one.probe
 	}
 	return s
 }

@@ -22,7 +22,7 @@ func (sc screen) helpLines() []string {
 	if len(sc.table.VMs) > 0 {
 		pairs = append(pairs, [4]string{"V", "each virtual machine"})
 	}
-	pairs = append(pairs, more, [4]string{"W", "watch it for 10 min; off", "T", "time calls for 10 min; off"})
+	pairs = append(pairs, more, [4]string{"W", "watch it for 10 min; off", "T", "time calls for 10 min; off"}, [4]string{"P", "a probe off; on again", "", ""})
 	for _, pair := range pairs {
 		lines = append(lines, fmt.Sprintf("  %s %s  %s %s",
 			st.title.Render(left(pair[0], 9)), left(pair[1], 25), st.title.Render(left(pair[2], 12)), pair[3]))

@@ -36,6 +36,8 @@ type model struct {
 	reverse      bool
 	filter       string
 	typing       bool
+	naming       bool   // a probe is being named
+	probe        string // its name so far
 	paused       bool
 	chosen       Key     // the row that the cursor is on
 	follow       bool    // the cursor follows that workload; otherwise it stays in its line
@@ -166,6 +168,8 @@ func (m model) press(key, text string) (model, bool) {
 		return m, true
 	case m.typing:
 		return m.typed(key, text), false
+	case m.naming:
+		return m.named(key, text), false
 	case key == "q":
 		return m, true
 	case key == "space":
@@ -213,15 +217,22 @@ func (m model) typed(key, text string) model {
 		m.typing = false
 	case "esc":
 		m.typing, m.filter = false, ""
-	case "ctrl+u":
-		m.filter = ""
-	case "backspace":
-		_, n := utf8.DecodeLastRuneInString(m.filter)
-		m.filter = m.filter[:len(m.filter)-n]
 	default:
-		m.filter = clean(m.filter + text)
+		m.filter = edited(m.filter, key, text)
 	}
 	return m.top()
+}
+
+// edited changes a line as a key does.
+func edited(line, key, text string) string {
+	switch key {
+	case "ctrl+u":
+		return ""
+	case "backspace":
+		_, n := utf8.DecodeLastRuneInString(line)
+		return line[:len(line)-n]
+	}
+	return clean(line + text)
 }
 
 func (m model) pressList(key string) model {

@@ -17,10 +17,10 @@ import (
 // switchFor is how long something is switched on.
 const switchFor = 10 * time.Minute
 
-// toggle is the measurement that a key switches on, or off if it is on.
+// toggle is the measurement that a key switches on, or off if it is on. A pause is on while its probe is off.
 type toggle struct {
-	kind string // of the agent's API: watch or timing
-	rule string // of a watch
+	kind string // of the agent's API: watch, timing or pause
+	rule string // of a watch, or the probe of a pause
 }
 
 // toggleOf returns what a key switches for a workload.
@@ -35,10 +35,21 @@ func toggleOf(key, workload string) (t toggle, ok bool) {
 }
 
 func (t toggle) String() string {
-	if t.kind == "watch" {
+	switch t.kind {
+	case "watch":
 		return "watching of " + clean(t.rule)
+	case "pause":
+		return "the probe " + clean(t.rule)
 	}
 	return "timing of all system calls"
+}
+
+// word is what is measured after the change is switched on or off.
+func (t toggle) word(on bool) string {
+	if on != (t.kind == "pause") {
+		return "ON"
+	}
+	return "OFF"
 }
 
 // controlled is what an agent says about one change. See docs/user/control.md.
@@ -78,9 +89,9 @@ func (c *Client) Toggle(ctx context.Context, t toggle) (string, error) {
 	}
 	switch {
 	case ended > 0 && others > 0:
-		return fmt.Sprintf("STILL ON, by others: %s", t), nil
+		return fmt.Sprintf("STILL %s, by others: %s", t.word(true), t), nil
 	case ended > 0:
-		return fmt.Sprintf("OFF: %s", t), nil
+		return fmt.Sprintf("%s: %s", t.word(false), t), nil
 	}
 	added, err := json.Marshal(map[string]any{"kind": t.kind, "rule": t.rule, "seconds": min(switchFor.Seconds(), list.MaxSeconds), "reason": "teescope top"})
 	if err != nil {
@@ -97,7 +108,7 @@ func (c *Client) Toggle(ctx context.Context, t toggle) (string, error) {
 		c.begun = map[string]bool{}
 	}
 	c.begun[one.ID] = true
-	return fmt.Sprintf("ON until %s: %s", one.End.Local().Format("15:04:05"), t), nil
+	return fmt.Sprintf("%s until %s: %s", t.word(true), one.End.Local().Format("15:04:05"), t), nil
 }
 
 // maxControl is the maximum size of an answer about what is switched on, in bytes.
@@ -146,11 +157,32 @@ func (m model) ask(key string) (model, bool) {
 	default:
 		return m, false
 	}
+	if key == "P" {
+		m.naming, m.probe = true, ""
+		return m, true
+	}
 	t, ok := toggleOf(key, workload)
 	if ok {
 		m.asked, m.said = &t, "switching "+t.String()
 	}
 	return m, ok
+}
+
+// named edits the name of a probe, which enter switches off, or on if this client has switched it off.
+func (m model) named(key, text string) model {
+	switch key {
+	case "enter":
+		m.naming = false
+		if m.probe != "" {
+			t := toggle{"pause", m.probe}
+			m.asked, m.said = &t, "switching "+t.String()
+		}
+	case "esc":
+		m.naming = false
+	default:
+		m.probe = edited(m.probe, key, text)
+	}
+	return m
 }
 
 // switched shows what a request has done, or why not.

@@ -116,6 +116,41 @@ func TestKeysEndNothingOfOthers(t *testing.T) {
 	}
 }
 
+// A probe is named, switched off, and on again.
+func TestAProbeIsSwitchedOff(t *testing.T) {
+	agent := &fakeControl{on: map[string]map[string]any{}}
+	p := program{ctx: t.Context(), source: NewLocal("this machine", agent), model: press(t, live(t, ""), "down")}
+	named := func(name string) {
+		t.Helper()
+		p.model = press(t, p.model, "P")
+		for _, letter := range name {
+			p = typeKey(t, p, string(letter), false)
+		}
+		if line := (screen{&p.model}).view(); !strings.Contains(line, "switch off or on: "+name) {
+			t.Errorf("the name is not shown:\n%s", line)
+		}
+	}
+	for _, tt := range []struct {
+		says string
+		on   int
+	}{{"OFF until " + recorded.Local().Format("15:04:05") + ": the probe syscall", 1}, {"ON: the probe syscall", 0}} {
+		named("syscall")
+		next, cmd := p.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+		if cmd == nil {
+			t.Fatal("the agent is not asked")
+		}
+		next, _ = next.Update(cmd())
+		p = next.(program)
+		if got := status(p.model); got != tt.says || len(agent.on) != tt.on {
+			t.Errorf("the line says %q and %v are on, want %q", got, agent.on, tt.says)
+		}
+	}
+	named("q") // types, and does not quit
+	if next, cmd := p.Update(tea.KeyPressMsg{Code: tea.KeyEscape}); cmd != nil || next.(program).model.naming || len(agent.on) > 0 {
+		t.Errorf("esc does not drop the name: %v", agent.on)
+	}
+}
+
 // Why nothing was switched is in the line, from the agent itself and safe for a terminal.
 func TestKeysSayWhyNothingIsSwitched(t *testing.T) {
 	agent := &fakeControl{refusing: "this agent allows no changes: set control.enabled\x1b[2J"}

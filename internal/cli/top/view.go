@@ -201,6 +201,9 @@ func (st styles) state(sc screen) string {
 	if sc.typing {
 		return left(fmt.Sprintf("filter: %s▏ (%d of %d)", sc.filter, len(sc.rows()), len(sc.table.Rows)), sc.width)
 	}
+	if sc.naming {
+		return left(fmt.Sprintf("probe to switch off or on: %s▏ (enter switches, esc drops it)", sc.probe), sc.width)
+	}
 	l := sc.alert()
 	arrow := "↓"
 	if c, ok := columnNamed(sc.sort); ok && (c.text != nil) != sc.reverse {

@@ -5,9 +5,9 @@ import { type Decoder, flag, list, number, shape, text, withDefault } from "./va
 
 export interface Change {
   id: string;
-  /** What is measured: watch, timing, exact or profile. */
+  /** What is done: watch, timing, exact, profile or pause. */
   kind: string;
-  /** The rule of a watch, or "". */
+  /** The rule of a watch, the probe of a pause, or "". */
   rule: string;
   /** The event of a profile, or "" for CPU time. */
   event: string;
@@ -28,6 +28,8 @@ export interface Control {
   machine: string;
   /** The longest time of a change. */
   max_seconds: number;
+  /** The probes that can be switched off. */
+  probes: string[];
   changes: Change[];
 }
 
@@ -37,6 +39,7 @@ export const control: Decoder<Control> = shape<Control>({
   allowed: flag,
   machine: word,
   max_seconds: number,
+  probes: withDefault(list(text), []),
   changes: list(
     shape<Change>({ id: text, kind: text, rule: word, event: word, by: word, by_verified: withDefault(flag, false), reason: word, end: text, seconds_left: number }),
   ),

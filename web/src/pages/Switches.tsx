@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Switches watching, timing and exact counting on for a while, shows what is on, and ends it. The server passes this on to
+// Switches watching, timing and exact counting on for a while, or a probe off, shows what is on, and ends it. The server passes this on to
 // the agent that it runs, and to no other one.
 import { useState } from "preact/hooks";
 import type { Change } from "../api/control";
@@ -33,8 +33,9 @@ const EVENTS: readonly { event: string; title: string }[] = [
 ];
 
 /** The fields of a change besides its time and its reason. */
-export function switched(kind: string, name: string, event: string): { kind: string; rule?: string; event?: string } {
-  return { kind, ...(kind === "watch" && { rule: `workload=${name}` }), ...(kind === "profile" && event !== "" && { event }) };
+export function switched(kind: string, name: string, event: string, probe: string): { kind: string; rule?: string; event?: string } {
+  const rule = { watch: `workload=${name}`, pause: probe }[kind];
+  return { kind, ...(rule !== undefined && { rule }), ...(kind === "profile" && event !== "" && { event }) };
 }
 
 export function Switches({ name, node }: { name: string; node: string }) {
@@ -45,7 +46,7 @@ export function Switches({ name, node }: { name: string; node: string }) {
   const change = async (id: string, added?: object): Promise<void> => {
     setDone("");
     const failed = await session.client.change("control", id, added);
-    setDone(failed || (added ? "Switched on." : "Switched off."));
+    setDone(failed || (added ? "Begun." : "Ended."));
     setSent((before) => before + 1);
   };
   const why = value === undefined ? (error?.message ?? "Loading…") : switchesRefusal(value, name, node);
@@ -53,7 +54,7 @@ export function Switches({ name, node }: { name: string; node: string }) {
     <section class="identity switches" aria-labelledby="switches-head" data-panel="switches" data-state={value === undefined ? "loading" : "ready"}>
       <h2 id="switches-head">Measure more for a while</h2>
       {why !== "" && <p class="page-note">{why}</p>}
-      {value && why === "" && <Form name={name} longest={value.max_seconds} switchOn={(added) => void change("", added)} />}
+      {value && why === "" && <Form name={name} longest={value.max_seconds} probes={value.probes} begin={(added) => void change("", added)} />}
       {value && value.changes.length > 0 && (
         <ul>
           {value.changes.map((one) => (
@@ -79,12 +80,15 @@ function FlameLink({ name }: { name: string }) {
   );
 }
 
-function Form({ name, longest, switchOn }: { name: string; longest: number; switchOn: (added: object) => void }) {
+function Form({ name, longest, probes, begin }: { name: string; longest: number; probes: readonly string[]; begin: (added: object) => void }) {
   const lengths = LENGTHS.filter((seconds) => seconds <= longest);
   const start = (kind: string, form: HTMLFormElement | null): void => {
     const entered = new FormData(form ?? undefined);
-    const event = entered.get("event");
-    switchOn({ ...switched(kind, name, typeof event === "string" ? event : ""), seconds: Number(entered.get("seconds")), reason: entered.get("reason") });
+    const value = (field: string): string => {
+      const text = entered.get(field);
+      return typeof text === "string" ? text : "";
+    };
+    begin({ ...switched(kind, name, value("event"), value("probe")), seconds: Number(value("seconds")), reason: value("reason") });
   };
   return (
     <form
@@ -127,6 +131,30 @@ function Form({ name, longest, switchOn }: { name: string; longest: number; swit
         </select>
       </label>
       <p class="aside">Each costs more than counting alone. Only Watch is for this workload alone.</p>
+      {probes.length > 0 && (
+        <p>
+          <label>
+            Probe{" "}
+            <select name="probe">
+              {probes.map((probe) => (
+                <option key={probe} value={probe}>
+                  {probe}
+                </option>
+              ))}
+            </select>
+          </label>{" "}
+          <button
+            type="button"
+            class="plain-button"
+            title="Detaches the probe on the whole machine. Its metrics are absent meanwhile"
+            onClick={(event) => {
+              start("pause", event.currentTarget.form);
+            }}
+          >
+            Switch off
+          </button>
+        </p>
+      )}
     </form>
   );
 }
@@ -134,7 +162,8 @@ function Form({ name, longest, switchOn }: { name: string; longest: number; swit
 /** One thing that is on. */
 function On({ one, stop }: { one: Change; stop: () => void }) {
   const end = Date.parse(one.end) / 1000;
-  const what = `${KINDS.find(({ kind }) => kind === one.kind)?.title ?? one.kind} ${one.rule}${one.event}`.trim();
+  const title = one.kind === "pause" ? "Probe off:" : (KINDS.find(({ kind }) => kind === one.kind)?.title ?? one.kind);
+  const what = `${title} ${one.rule}${one.event}`.trim();
   const by = claimed(one.by, one.by_verified);
   const until = `until ${formatClock(end)} ${zoneName(end)}, ${formatSpan(one.seconds_left)} left`;
   return (

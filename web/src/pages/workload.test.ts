@@ -41,7 +41,7 @@ describe("the identity", () => {
 
 describe("what switches more on", () => {
   it("says where that is done if not here, and what would allow it", () => {
-    const of = { allowed: true, machine: "here", max_seconds: 60, changes: [] };
+    const of = { allowed: true, machine: "here", max_seconds: 60, probes: [], changes: [] };
     for (const node of ["here", ""]) expect(switchesRefusal(of, "w", node)).toBe("");
     expect(switchesRefusal({ ...of, machine: "" }, "w", "there")).toBe("");
     expect(switchesRefusal({ ...of, allowed: false }, "w", "here")).toContain("control.enabled");
@@ -55,7 +55,7 @@ describe("what switches more on", () => {
   });
 
   it("offers only what this agent can switch on for the shown workload", () => {
-    const of = { allowed: true, machine: "here", max_seconds: 300, changes: [] };
+    const of = { allowed: true, machine: "here", max_seconds: 300, probes: [], changes: [] };
     expect(switchable(of, "timing", [], ["here"], 600)).toEqual({ kind: "timing", seconds: 300 });
     expect(switchable(of, "watch", ["w"], ["here"], 60)).toEqual({ kind: "watch", rule: "workload=w", seconds: 60 });
     expect(switchable(of, "watch", ["w"], [], 60)).toBeDefined();
