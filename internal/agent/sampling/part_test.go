@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Two calls of a steady workload alternate: each window sees one of them. The error of their sum says nothing about that of each, so
+// Two calls of a steady workload alternate: each window sees one of them. The error of their sum does not show that of each, so
 // no interval of a part can be derived from it. The variance of the part itself would hold.
 func TestTheErrorOfASumIsNotThatOfItsParts(t *testing.T) {
 	const runs, cycles, factor, perCycle = 400, 60, 50.0, 1000

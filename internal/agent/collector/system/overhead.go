@@ -200,7 +200,7 @@ func cpuOfAgent() time.Duration {
 
 // prepare attaches the programs that a regime needs. As a program may take long to attach, the lock of the collector is not held.
 func (k *kernelSide) prepare(s *sampler, wanted pauses, from, to regime) {
-	k.resume(wanted)
+	resumeOthers(k, wanted)
 	if to.level != sampling.Off && (!from.level.Samples() || !to.level.Samples() || from.paused != to.paused) {
 		s.start()
 	}
@@ -212,7 +212,7 @@ func (k *kernelSide) prepare(s *sampler, wanted pauses, from, to regime) {
 // detachUnneeded detaches the programs that a regime does not need. As a program may take long to detach, the lock of the collector
 // is not held.
 func (k *kernelSide) detachUnneeded(s *sampler, wanted pauses, now regime) {
-	k.pause(wanted)
+	pauseAll(k, wanted)
 	if now.level == sampling.Off {
 		s.stop()
 	}

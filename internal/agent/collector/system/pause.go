@@ -114,8 +114,8 @@ func programsOf(k *kernelSide, probe string) (all []attachedProbe) {
 	return all
 }
 
-// pause detaches probes. The lock of the collector is not held, because the kernel may need long.
-func (k *kernelSide) pause(wanted pauses) {
+// pauseAll detaches the probes that requests have switched off. The lock of the collector is not held, because the kernel may need long.
+func pauseAll(k *kernelSide, wanted pauses) {
 	for _, one := range wanted {
 		for _, p := range slices.Backward(programsOf(k, one.probe)) {
 			k.switches.hold(p, one.reason)
@@ -128,8 +128,8 @@ func (k *kernelSide) pause(wanted pauses) {
 	}
 }
 
-// resume attaches the probes that are not to be paused any more. The lock of the collector is not held.
-func (k *kernelSide) resume(wanted pauses) {
+// resumeOthers attaches the probes whose pauses have ended. The lock of the collector is not held.
+func resumeOthers(k *kernelSide, wanted pauses) {
 	for _, probe := range pausable() {
 		if wanted.has(probe) || !k.switches.isHeld(probe) {
 			continue
