@@ -18,16 +18,42 @@ type Demand struct {
 	Programs int // number of programs that are attached in each cycle while events are sampled
 	// Attaching is the measured CPU time of attaching and detaching one of them. It is 0 before it was measured.
 	Attaching time.Duration
-	// CacheStays reports that a program on page-cache events stays attached outside the window, where it only returns.
-	CacheStays bool
-	Costs      EventCosts
+	// Stays reports for each event whether a program stays attached outside the window, where it only returns.
+	Stays [Events]bool
+	Costs EventCosts
+}
+
+// rate returns the number of sampled events per second.
+func (d Demand) rate(e Event) float64 {
+	switch e {
+	case Syscall:
+		return d.Calls
+	case PageFault:
+		return d.Faults
+	case PageCache:
+		return d.Cache
+	}
+	return 0
+}
+
+// Cheaper reports whether a program on an event costs less if it stays attached all the time than if it is attached in each cycle,
+// which takes a measured CPU time, or 0 before it was measured. A program that does not stay needs a clear difference.
+func (d Demand) Cheaper(e Event, attaching time.Duration) bool {
+	if attaching == 0 {
+		return d.Stays[e]
+	}
+	limit := attaching.Seconds() / Period.Seconds()
+	if !d.Stays[e] {
+		limit /= 2
+	}
+	return d.of(e) < limit
 }
 
 // frequent returns the CPU seconds per second that a level takes for frequent events. The ratio is the fraction of the
 // time for which sampled programs are attached.
 func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	c := &d.Costs
-	all := d.Calls*c.of(Syscall) + d.Faults*c.of(PageFault) + d.Cache*c.of(PageCache)
+	all := d.of(Syscall) + d.of(PageFault) + d.of(PageCache)
 	switch {
 	case l == Off:
 		return 0
@@ -40,12 +66,17 @@ func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 }
 
 // stays returns the CPU seconds per second of programs that stay attached while events are sampled.
-func (d Demand) stays() float64 {
-	if !d.CacheStays {
-		return 0
+func (d Demand) stays() (sum float64) {
+	for e, stays := range d.Stays {
+		if stays {
+			sum += d.of(Event(e))
+		}
 	}
-	return d.Cache * d.Costs.of(PageCache)
+	return sum
 }
+
+// of returns the CPU seconds per second of a sampled event, if it is counted all the time.
+func (d Demand) of(e Event) float64 { return d.rate(e) * d.Costs.of(e) }
 
 func (d Demand) attaching() time.Duration {
 	if d.Attaching == 0 {

@@ -119,6 +119,16 @@ func TestTheWindowFillsTheBudget(t *testing.T) {
 	}
 }
 
+// Programs that stay attached are part of the cost at every ratio.
+func TestProgramsThatStayCostAllTheTime(t *testing.T) {
+	d := Demand{Calls: 1e6, Faults: 1e4, Programs: 3}
+	before := d.frequent(Sampled, false, minRatio)
+	d.Stays[PageFault] = true
+	if got, want := d.frequent(Sampled, false, minRatio)-before, (1-minRatio)*d.of(PageFault); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v more, want %v", got, want)
+	}
+}
+
 func TestTheMeterTellsRates(t *testing.T) {
 	var m Meter
 	now, last := time.Unix(1000, 0), Demand{}

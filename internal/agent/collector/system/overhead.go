@@ -5,7 +5,6 @@ package system
 import (
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -103,8 +102,7 @@ func (o *overhead) govern(s *slots, now time.Time) {
 		return
 	}
 	d.Costs = o.costs
-	d.Programs, d.Attaching = len(s.sampler.switched()), s.kernel.switches.measured()
-	d.CacheStays = slices.ContainsFunc(s.sampler.probes, func(p attachedProbe) bool { return !p.mechanism.Switchable() })
+	s.sampler.choose(&d)
 	o.governor.Decide(now, d)
 	s.sampler.SetRatio(o.governor.Ratio())
 	o.reportExcess()

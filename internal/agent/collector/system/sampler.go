@@ -45,27 +45,36 @@ func frequentProbes() []frequentProbe {
 	}
 }
 
+// sampledEvents are the events of each kind.
+var sampledEvents = [sampledKinds]sampling.Event{sampledCalls: sampling.Syscall, sampledFaults: sampling.PageFault, sampledCache: sampling.PageCache}
+
 // setCosts sets the cost of counting one event of each kind: the program and the kernel's path to it.
 func (s *sampler) setCosts(c *sampling.EventCosts) {
-	costs := s.counters.Costs
-	for kind, event := range [sampledKinds]sampling.Event{sampledCalls: sampling.Syscall, sampledFaults: sampling.PageFault, sampledCache: sampling.PageCache} {
-		costs[kind] = c.InServers(event)
+	for kind, event := range sampledEvents {
+		s.counters.Costs[kind] = c.InServers(event)
 	}
 }
 
 // sampler restricts the frequent probes to the windows of a duty cycle. It implements sampling.Programs.
 //
-// Programs that are not switchable stay attached. Outside the window they return at once.
+// Programs stay attached if they are not switchable, or if that costs less than attaching them in each cycle. Outside the window
+// they return at once.
 type sampler struct {
 	*sampling.DutyCycle
 	kernel   *kernelSide
 	counters sampling.Counters
 	probes   []attachedProbe
+	stays    [sampledKinds]atomic.Bool // the programs of this kind stay attached because there are few events
 
 	wanted    atomic.Bool // the programs are to be attached
-	switching sync.Mutex  // protects the fields below, and is held while programs are attached or detached
-	off       bool        // the switched programs are detached
-	detaching time.Duration
+	switching sync.Mutex  // protects the field below, and is held while programs are attached or detached
+	detached  []detachedProbe
+}
+
+// detachedProbe is a probe that is detached outside the window.
+type detachedProbe struct {
+	attachedProbe
+	took time.Duration // CPU time
 }
 
 func newSampler(k *kernelSide) *sampler {
@@ -77,7 +86,7 @@ func newSampler(k *kernelSide) *sampler {
 		for _, status := range k.status {
 			if status.Probe == f.probe && status.Attached() {
 				s.probes = append(s.probes, attachedProbe{f.probe, status.Program, status.Mechanism})
-				s.counters.Series = append(s.counters.Series, f.Series)
+				s.counters.Series = append(s.counters.Series, f.Series) // in the same order
 			}
 		}
 	}
@@ -94,12 +103,43 @@ func (s *sampler) choose(without pauses) {
 // switched lists the probes that are detached outside the window. Those that could not be reattached are not among them.
 func (s *sampler) switched() []attachedProbe {
 	var list []attachedProbe
-	for _, p := range s.probes {
-		if p.mechanism.Switchable() && s.kernel.switches.reason(p.probe) == "" {
+	for i, p := range s.probes {
+		if s.switchable(i) && !s.stays[s.counters.Series[i].Kind].Load() {
 			list = append(list, p)
 		}
 	}
 	return list
+}
+
+// switchable reports whether a probe can be detached outside the window.
+func (s *sampler) switchable(probe int) bool {
+	p := s.probes[probe]
+	return p.mechanism.Switchable() && s.kernel.switches.reason(p.probe) == ""
+}
+
+// choose decides which programs stay attached outside the window at this demand, and adds that to it.
+func (s *sampler) choose(d *sampling.Demand) {
+	for kind, event := range sampledEvents {
+		d.Stays[event] = s.stays[kind].Load()
+		took := time.Duration(0)
+		for i, p := range s.probes {
+			if s.counters.Series[i].Kind == kind && s.switchable(i) {
+				took += s.kernel.switches.took(p.probe)
+			}
+		}
+		s.stays[kind].Store(d.Cheaper(event, took))
+		d.Stays[event] = s.stays[kind].Load()
+	}
+	for i, p := range s.probes {
+		if !p.mechanism.Switchable() {
+			d.Stays[sampledEvents[s.counters.Series[i].Kind]] = true
+		}
+	}
+	list, took := s.switched(), time.Duration(0)
+	for _, p := range list {
+		took += s.kernel.switches.took(p.probe)
+	}
+	d.Programs, d.Attaching = len(list), took/time.Duration(max(1, len(list)))
 }
 
 // Attach attaches the programs.
@@ -125,7 +165,7 @@ func (s *sampler) start() {
 	for _, p := range slices.Backward(s.probes) {
 		s.kernel.switches.on(p)
 	}
-	s.off = false
+	s.detached = nil
 }
 
 // stop detaches all programs because of their cost. Their counts are absent meanwhile.
@@ -135,7 +175,7 @@ func (s *sampler) stop() {
 	for _, p := range s.probes {
 		s.kernel.switches.stop(p, detachedReason)
 	}
-	s.off = false
+	s.detached = nil
 }
 
 // apply detaches or attaches the programs as last requested.
@@ -146,16 +186,12 @@ func (s *sampler) apply() {
 	}
 	s.switching.Lock()
 	defer s.switching.Unlock()
-	if s.off || s.wanted.Load() { // a change of the level attaches them
+	if len(s.detached) > 0 || s.wanted.Load() { // a change of the level attaches them
 		return
 	}
-	s.off = true
-	list := s.switched()
-	s.detaching = toggle(len(list), func() {
-		for _, p := range list {
-			s.kernel.switches.off(p)
-		}
-	})
+	for _, p := range s.switched() {
+		s.detached = append(s.detached, detachedProbe{p, s.kernel.switches.off(p)})
+	}
 }
 
 // attach attaches the program on system calls last, and apply detaches it first. Attaching the others takes longer on
@@ -163,17 +199,10 @@ func (s *sampler) apply() {
 func (s *sampler) attach() {
 	s.switching.Lock()
 	defer s.switching.Unlock()
-	if !s.off {
-		return
+	for _, p := range slices.Backward(s.detached) {
+		s.kernel.switches.learn(p.probe, p.took+s.kernel.switches.on(p.attachedProbe))
 	}
-	s.off = false
-	list := s.switched()
-	attaching := toggle(len(list), func() {
-		for _, p := range slices.Backward(list) {
-			s.kernel.switches.on(p)
-		}
-	})
-	s.kernel.switches.learn(s.detaching + attaching)
+	s.detached = nil
 }
 
 // Count opens or closes the window: attached programs count only while it is open.

@@ -32,36 +32,40 @@ type switches struct {
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	absent map[string]string // why a probe sees no events now
-	held   map[string]string // why it is detached by request, although the level needs it
-	cost   time.Duration     // CPU time of detaching and reattaching a program; 0 before both were done
+	absent map[string]string        // why a probe sees no events now
+	held   map[string]string        // why it is detached by request, although the level needs it
+	cost   map[string]time.Duration // CPU time of detaching and reattaching the program of a probe, after both were done
 }
 
 func newSwitches(a attacher, log *slog.Logger) switches {
-	return switches{programs: a, log: log, absent: map[string]string{}, held: map[string]string{}}
+	return switches{programs: a, log: log, absent: map[string]string{}, held: map[string]string{}, cost: map[string]time.Duration{}}
 }
 
-// on reattaches the program of a probe. A probe that is held is attached when it is released.
-func (s *switches) on(p attachedProbe) {
+// on reattaches the program of a probe, and returns the CPU time that this took. A probe that is held is attached when it is released.
+func (s *switches) on(p attachedProbe) (took time.Duration) {
 	var err error
 	if !s.isHeld(p.probe) {
-		err = s.programs.Reattach(p.program)
+		took = timed(func() { err = s.programs.Reattach(p.program) })
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
 		delete(s.absent, p.probe)
-		return
+		return took
 	}
 	s.absent[p.probe] = bpf.Reason(err)
 	s.log.Warn("a probe could not be attached again: its events are not counted", "probe", p.probe, "error", err)
+	return took
 }
 
-// off detaches the program of a probe.
-func (s *switches) off(p attachedProbe) {
-	if err := s.programs.Detach(p.program); err != nil {
+// off detaches the program of a probe, and returns the CPU time that this took.
+func (s *switches) off(p attachedProbe) (took time.Duration) {
+	var err error
+	took = timed(func() { err = s.programs.Detach(p.program) })
+	if err != nil {
 		s.log.Warn("detaching a probe", "probe", p.probe, "error", err)
 	}
+	return took
 }
 
 // stop detaches the program of a probe for a reason. Its counts are absent until it is reattached.
@@ -107,13 +111,13 @@ func (s *switches) reason(probe string) string {
 	return s.absent[probe]
 }
 
-// toggle does something with n programs, and returns the CPU time of each. Waiting for the kernel is not part of it.
-func toggle(n int, do func()) time.Duration {
+// timed returns the CPU time that something takes. Waiting for the kernel is not part of it.
+func timed(do func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := threadTime()
 	do()
-	return (threadTime() - began) / time.Duration(max(n, 1))
+	return threadTime() - began
 }
 
 func threadTime() time.Duration {
@@ -122,19 +126,30 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// learn adds the CPU time of a detachment and a reattachment to the mean of about the last ten.
-func (s *switches) learn(cost time.Duration) {
+// learn adds the CPU time of a detachment and a reattachment of a probe to the mean of about its last ten.
+func (s *switches) learn(probe string, cost time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cost == 0 {
-		s.cost = cost
+	was, known := s.cost[probe]
+	if !known {
+		was = cost
 	}
-	s.cost += (cost - s.cost) / 10
+	s.cost[probe] = was + (cost-was)/10
 }
 
-// measured returns the CPU time of detaching and reattaching a program. It is 0 before both were done.
-func (s *switches) measured() time.Duration {
+// took returns the CPU time of detaching and reattaching the program of a probe. It is 0 before both were done.
+func (s *switches) took(probe string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cost
+	return s.cost[probe]
+}
+
+// measured returns the mean CPU time of detaching and reattaching a program. It is 0 before both were done.
+func (s *switches) measured() (mean time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cost := range s.cost {
+		mean += cost / time.Duration(len(s.cost))
+	}
+	return mean
 }

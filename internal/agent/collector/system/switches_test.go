@@ -156,6 +156,40 @@ func TestSlowProgramsStayAttached(t *testing.T) {
 	}
 }
 
+// A program with few events stays attached, if that costs less than attaching it in each cycle.
+func TestProgramsWithFewEventsStayAttached(t *testing.T) {
+	c, programs := sampled(t)
+	s := c.slots.sampler
+	for _, p := range s.probes {
+		c.kernel.switches.learn(p.probe, time.Millisecond)
+	}
+	for _, tt := range []struct {
+		faults float64
+		stays  bool
+	}{{1e6, false}, {100, true}, {5000, true}, {20_000, false}, {5000, false}} {
+		d := sampling.Demand{Calls: 1e6, Faults: tt.faults, Cache: 1e6}
+		s.choose(&d)
+		want := [sampling.Events]bool{sampling.PageFault: tt.stays}
+		programsLeft := len(s.probes)
+		if tt.stays {
+			programsLeft--
+		}
+		if d.Stays != want || d.Programs != programsLeft || d.Attaching == 0 {
+			t.Errorf("%.0f faults a second: %v stay attached, want %v; %d programs do not, and take %v", tt.faults, d.Stays, want, d.Programs, d.Attaching)
+		}
+	}
+	s.stays[sampledFaults].Store(true)
+	cycles(t, c)
+	faults, calls := programs.detached["page_fault_user"], programs.detached["syscall"]
+	cycles(t, c)
+	if now := programs.detached["page_fault_user"]; now != faults || programs.attached["page_fault_user"] != faults {
+		t.Errorf("the program on faults was detached %d times and attached %d times, want %d", now, programs.attached["page_fault_user"], faults)
+	}
+	if programs.detached["syscall"] == calls {
+		t.Error("the program on system calls stays attached")
+	}
+}
+
 // The kernel may need long to attach or detach a program. Scrapes do not wait for it, in no window and at no change of the level.
 func TestScrapesDoNotWaitForAttaching(t *testing.T) {
 	for _, tt := range []struct {
