@@ -18,65 +18,42 @@ type Demand struct {
 	Programs int // number of programs that are attached in each cycle while events are sampled
 	// Attaching is the measured CPU time of attaching and detaching one of them. It is 0 before it was measured.
 	Attaching time.Duration
-	// Stays reports for each event whether a program stays attached outside the window, where it only returns.
-	Stays [Events]bool
-	Costs EventCosts
+	// Dirtied is the part of Cache that are dirtied buffers, which have a program of their own.
+	Dirtied float64
+	// Staying is the CPU seconds of programs that stay attached outside the window, if they were counting there. They only return.
+	Staying float64
+	Costs   EventCosts
 }
 
-// rate returns the number of sampled events per second.
-func (d Demand) rate(e Event) float64 {
-	switch e {
-	case Syscall:
-		return d.Calls
-	case PageFault:
-		return d.Faults
-	case PageCache:
-		return d.Cache
-	}
-	return 0
-}
-
-// Cheaper reports whether a program on an event costs less if it stays attached all the time than if it is attached in each cycle,
-// which takes a measured CPU time, or 0 before it was measured. A program that does not stay needs a clear difference.
-func (d Demand) Cheaper(e Event, attaching time.Duration) bool {
+// Cheaper reports whether a program costs less if it stays attached all the time than if it is attached once in each cycle. It is
+// given the CPU seconds per second that it takes all the time, and the measured CPU time of attaching and detaching it, which is 0
+// before it was measured. A program that does not stay yet needs a clear difference.
+func Cheaper(spent float64, attaching time.Duration, stays bool) bool {
 	if attaching == 0 {
-		return d.Stays[e]
+		return stays
 	}
 	limit := attaching.Seconds() / Period.Seconds()
-	if !d.Stays[e] {
+	if !stays {
 		limit /= 2
 	}
-	return d.of(e) < limit
+	return spent < limit
 }
 
 // frequent returns the CPU seconds per second that a level takes for frequent events. The ratio is the fraction of the
 // time for which sampled programs are attached.
 func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	c := &d.Costs
-	all := d.of(Syscall) + d.of(PageFault) + d.of(PageCache)
+	all := d.Calls*c.of(Syscall) + d.Faults*c.of(PageFault) + d.Cache*c.of(PageCache)
 	switch {
 	case l == Off:
 		return 0
 	case l.Samples():
-		return (all-d.stays())*ratio + d.stays() + float64(d.Programs)*d.attaching().Seconds()
+		return (all-d.Staying)*ratio + d.Staying + float64(d.Programs)*d.attaching().Seconds()
 	case l == Full && exits:
 		return all + d.Calls*c.of(SyscallExit)
 	}
 	return all
 }
-
-// stays returns the CPU seconds per second of programs that stay attached while events are sampled.
-func (d Demand) stays() (sum float64) {
-	for e, stays := range d.Stays {
-		if stays {
-			sum += d.of(Event(e))
-		}
-	}
-	return sum
-}
-
-// of returns the CPU seconds per second of a sampled event, if it is counted all the time.
-func (d Demand) of(e Event) float64 { return d.rate(e) * d.Costs.of(e) }
 
 func (d Demand) attaching() time.Duration {
 	if d.Attaching == 0 {
@@ -96,6 +73,7 @@ const decideEvery = 450 * time.Millisecond
 // Totals are the events since the agent started.
 type Totals struct {
 	Calls, Faults, Cache, Switches uint64
+	Dirtied                        uint64        // part of Cache
 	Others                         time.Duration // CPU time of programs on rare events, on the machine of the constants
 	Measured                       time.Duration // CPU time of programs that measure themselves
 	Agent                          time.Duration // CPU time of the agent
@@ -122,12 +100,12 @@ func (m *Meter) Read(now time.Time, t Totals, last Demand, counted bool) (Demand
 	rate := func(from, to uint64) float64 { return max(0, float64(int64(to-from))) / passed }
 	d := Demand{
 		Calls: rate(was.totals.Calls, t.Calls), Faults: rate(was.totals.Faults, t.Faults),
-		Cache: rate(was.totals.Cache, t.Cache), Switches: rate(was.totals.Switches, t.Switches),
+		Cache: rate(was.totals.Cache, t.Cache), Switches: rate(was.totals.Switches, t.Switches), Dirtied: rate(was.totals.Dirtied, t.Dirtied),
 		Others: max(0, (t.Others-was.totals.Others).Seconds()/passed), Measured: max(0, (t.Measured-was.totals.Measured).Seconds()/passed),
 		Agent: (t.Agent - was.totals.Agent).Seconds() / passed,
 	}
 	if !counted {
-		d.Calls, d.Faults, d.Cache = last.Calls, last.Faults, last.Cache
+		d.Calls, d.Faults, d.Cache, d.Dirtied = last.Calls, last.Faults, last.Cache, last.Dirtied
 	}
 	return d, true
 }

@@ -87,7 +87,7 @@ func (g *Governor) headroom() float64 {
 // because a longer window has a smaller error.
 func (g *Governor) Ratio() float64 {
 	left := g.headroom()*fillTo*float64(g.CPUs) - g.Demand.frequent(Sampled, g.exits(), 0)
-	return min(maxRatio, max(minRatio, left/max(g.Demand.frequent(Untimed, false, 1)-g.Demand.stays(), 1e-9)))
+	return min(maxRatio, max(minRatio, left/max(g.Demand.frequent(Untimed, false, 1)-g.Demand.Staying, 1e-9)))
 }
 
 // Decide sets and returns the level for the current demand.

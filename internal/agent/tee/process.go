@@ -80,11 +80,13 @@ func (r Roots) opened(p hostfs.Process) bool {
 // process has ended, or privileges are missing.
 func (r Roots) look(tgid uint32) look {
 	p := r.of(tgid)
-	pages, err := p.Size() // before the mappings: if they change meanwhile, the next inspection finds another size
-	if pages == 0 {        // the process, or its first thread, has ended
-		if p, err = hostfs.At(r.Proc).Living(int(tgid)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+	pages, _ := p.Size() // before the mappings: if they change meanwhile, the next inspection finds another size
+	if pages == 0 {      // the process, or its first thread, has ended
+		living, err := hostfs.At(r.Proc).Living(int(tgid))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			return look{ended: true}
 		}
+		p = living
 	}
 	c, last := CluesOf(p), []byte{}
 	_ = p.Mappings(func(m hostfs.Mapping) {

@@ -179,6 +179,7 @@ func (o *overhead) totals(s *slots) sampling.Totals {
 			}
 		}
 		t.Cache += r.Cache[cacheAccess] + r.Cache[cacheDirtyBuffer]
+		t.Dirtied += r.Cache[cacheDirtyBuffer]
 		t.Switches += r.Switches[0] + r.Switches[1]
 		t.Others += othersCost(r)
 	}
@@ -246,7 +247,7 @@ func (o *overhead) enter(s *slots, to regime) error {
 }
 
 func (o *overhead) beginSampling(s *slots, warmUp bool) {
-	s.sampler.choose(o.pauses)
+	s.sampler.skip(o.pauses)
 	s.beginSampling(warmUp)
 	select {
 	case o.began <- struct{}{}:

@@ -64,7 +64,7 @@ type sampler struct {
 	kernel   *kernelSide
 	counters sampling.Counters
 	probes   []attachedProbe
-	stays    [sampledKinds]atomic.Bool // the programs of this kind stay attached because there are few events
+	stays    []atomic.Bool // by probe: its program stays attached because it has few events
 
 	wanted    atomic.Bool // the programs are to be attached
 	switching sync.Mutex  // protects the field below, and is held while programs are attached or detached
@@ -90,56 +90,43 @@ func newSampler(k *kernelSide) *sampler {
 			}
 		}
 	}
+	s.stays = make([]atomic.Bool, len(s.probes))
 	return s
 }
 
-// choose sets which of the probes are counted from the next cycle on.
-func (s *sampler) choose(without pauses) {
+// skip leaves probes that are switched off by request out of the cycles from the next one on.
+func (s *sampler) skip(paused pauses) {
 	for i, p := range s.probes {
-		s.counters.Series[i].Off = without.has(p.probe)
+		s.counters.Series[i].Off = paused.has(p.probe)
 	}
 }
 
-// switched lists the probes that are detached outside the window. Those that could not be reattached are not among them.
-func (s *sampler) switched() []attachedProbe {
-	var list []attachedProbe
-	for i, p := range s.probes {
-		if s.switchable(i) && !s.stays[s.counters.Series[i].Kind].Load() {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
-// switchable reports whether a probe can be detached outside the window.
-func (s *sampler) switchable(probe int) bool {
+// switched reports whether a probe is detached outside the window. One that could not be reattached is not.
+func (s *sampler) switched(probe int) bool {
 	p := s.probes[probe]
-	return p.mechanism.Switchable() && s.kernel.switches.reason(p.probe) == ""
+	return p.mechanism.Switchable() && !s.stays[probe].Load() && s.kernel.switches.reason(p.probe) == ""
 }
 
-// choose decides which programs stay attached outside the window at this demand, and adds that to it.
+// choose decides which programs stay attached outside the window at this demand, and adds their cost to it.
 func (s *sampler) choose(d *sampling.Demand) {
-	for kind, event := range sampledEvents {
-		d.Stays[event] = s.stays[kind].Load()
-		took := time.Duration(0)
-		for i, p := range s.probes {
-			if s.counters.Series[i].Kind == kind && s.switchable(i) {
-				took += s.kernel.switches.took(p.probe)
-			}
-		}
-		s.stays[kind].Store(d.Cheaper(event, took))
-		d.Stays[event] = s.stays[kind].Load()
+	rates := map[string]float64{
+		"syscall": d.Calls, "page_fault_user": d.Faults, "page_cache_access": d.Cache - d.Dirtied, "page_cache_dirty_buffer": d.Dirtied,
 	}
+	took := time.Duration(0)
+	d.Staying, d.Programs = 0, 0
 	for i, p := range s.probes {
-		if !p.mechanism.Switchable() {
-			d.Stays[sampledEvents[s.counters.Series[i].Kind]] = true
+		spent := rates[p.probe] * s.counters.Costs[s.counters.Series[i].Kind] / float64(time.Second)
+		cost := s.kernel.switches.took(p.probe)
+		s.stays[i].Store(p.mechanism.Switchable() && sampling.Cheaper(spent, cost, s.stays[i].Load()))
+		switch {
+		case s.switched(i):
+			d.Programs++
+			took += cost
+		case s.kernel.switches.reason(p.probe) == "":
+			d.Staying += spent
 		}
 	}
-	list, took := s.switched(), time.Duration(0)
-	for _, p := range list {
-		took += s.kernel.switches.took(p.probe)
-	}
-	d.Programs, d.Attaching = len(list), took/time.Duration(max(1, len(list)))
+	d.Attaching = took / time.Duration(max(1, d.Programs))
 }
 
 // Attach attaches the programs.
@@ -189,8 +176,10 @@ func (s *sampler) apply() {
 	if len(s.detached) > 0 || s.wanted.Load() { // a change of the level attaches them
 		return
 	}
-	for _, p := range s.switched() {
-		s.detached = append(s.detached, detachedProbe{p, s.kernel.switches.off(p)})
+	for i, p := range s.probes {
+		if s.switched(i) {
+			s.detached = append(s.detached, detachedProbe{p, s.kernel.switches.off(p)})
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package system
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -163,22 +164,22 @@ func TestProgramsWithFewEventsStayAttached(t *testing.T) {
 	for _, p := range s.probes {
 		c.kernel.switches.learn(p.probe, time.Millisecond)
 	}
+	faultCost := s.counters.Costs[sampledFaults] / 1e9
 	for _, tt := range []struct {
 		faults float64
 		stays  bool
-	}{{1e6, false}, {100, true}, {5000, true}, {20_000, false}, {5000, false}} {
-		d := sampling.Demand{Calls: 1e6, Faults: tt.faults, Cache: 1e6}
+	}{{1e6, false}, {100, true}, {5000, true}, {20_000, false}, {5000, false}, {100, true}} {
+		d := sampling.Demand{Calls: 1e6, Faults: tt.faults, Cache: 1e6, Dirtied: 100}
 		s.choose(&d)
-		want := [sampling.Events]bool{sampling.PageFault: tt.stays}
-		programsLeft := len(s.probes)
+		dirtied := 100 * s.counters.Costs[sampledCache] / 1e9
+		want, staying := len(s.probes)-1, dirtied // the program on dirtied buffers stays
 		if tt.stays {
-			programsLeft--
+			want, staying = want-1, staying+tt.faults*faultCost
 		}
-		if d.Stays != want || d.Programs != programsLeft || d.Attaching == 0 {
-			t.Errorf("%.0f faults a second: %v stay attached, want %v; %d programs do not, and take %v", tt.faults, d.Stays, want, d.Programs, d.Attaching)
+		if d.Programs != want || math.Abs(d.Staying-staying) > 1e-9 || d.Attaching != time.Millisecond {
+			t.Errorf("%.0f faults a second: %d programs do not stay, want %d; %v take %.6f s, want %.6f", tt.faults, d.Programs, want, d.Attaching, d.Staying, staying)
 		}
 	}
-	s.stays[sampledFaults].Store(true)
 	cycles(t, c)
 	faults, calls := programs.detached["page_fault_user"], programs.detached["syscall"]
 	cycles(t, c)
