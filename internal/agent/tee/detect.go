@@ -22,7 +22,7 @@ const (
 	// of a program is reported to it.
 	checkEvery = 10 * time.Second
 	// burst is the maximum number of inspections at once, and perSecond the number that is added each second. An inspection costs
-	// 40 us, or a millisecond if the process has thousands of mappings. It costs 4 us if the process has mapped nothing since the
+	// 40 us, or a millisecond if the process has thousands of mappings. It costs a tenth if the process has mapped nothing since the
 	// last one.
 	burst, perSecond = 256, 64
 	// maxSeen is the number of processes that are remembered. A process is forgotten after forgetAfter without a

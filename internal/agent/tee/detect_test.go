@@ -189,3 +189,15 @@ func BenchmarkLook(b *testing.B) {
 		r.look(uint32(os.Getpid()))
 	}
 }
+
+func BenchmarkLookAgain(b *testing.B) {
+	r := Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
+	self := uint32(os.Getpid())
+	pages, err := r.of(self).Size()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		r.lookAgain(self, image{pages: pages})
+	}
+}
