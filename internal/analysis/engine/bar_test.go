@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/teescope/teescope/internal/analysis"
@@ -78,6 +80,31 @@ func of(whole, minute, two float64) *fake {
 		}
 	}
 	return f
+}
+
+// listing is a source that lists its metrics.
+type listing struct {
+	*fake
+	names []string
+}
+
+func (n listing) Metrics(context.Context, string) ([]string, error) { return n.names, nil }
+
+// Queries about metrics that a source does not have are not run, and have no samples.
+func TestQueriesWithoutMetricsAreNotRun(t *testing.T) {
+	rule := limited(Threshold{Name: "limit", Default: 10})
+	rule.Signals[0].Query = "q[$window]"
+	for _, tt := range []struct {
+		names []string
+		asked bool
+	}{{[]string{"q"}, true}, {[]string{"other"}, false}, {nil, true}} {
+		f := of(12, 12, 12)
+		r := evaluate(t, listing{f, tt.names}, []Rule{rule}, Options{})
+		absent := slices.ContainsFunc(r.Problems, func(p query.Problem) bool { return p.Kind == query.Absent && p.Query == "q[5m]" })
+		if got := f.asked["q[5m]"] > 0; got != tt.asked || absent == tt.asked {
+			t.Errorf("with the metrics %q: asked %v, problems %+v", tt.names, got, r.Problems)
+		}
+	}
 }
 
 // A cause must still exist in the newest minute of five. Where that has no samples, the newest two decide.

@@ -97,7 +97,7 @@ func above(name, query string, limit, share float64) Rule {
 	}
 }
 
-func evaluate(t *testing.T, f *fake, rules []Rule, o Options) Result {
+func evaluate(t *testing.T, f query.Source, rules []Rule, o Options) Result {
 	t.Helper()
 	o.At = now
 	r, err := Evaluate(t.Context(), f, rules, o)
