@@ -25,9 +25,9 @@ import (
 )
 
 type options struct {
-	teescope, limit, listen, clients, database string
-	series, nodes, rounds, concurrent          int
-	interval, settle, hold                     time.Duration
+	teescope, limit, listen, clients, database, cluster string
+	series, nodes, rounds, concurrent, replicas         int
+	interval, settle, hold, kill                        time.Duration
 }
 
 func main() {
@@ -48,6 +48,9 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.IntVar(&o.series, "series", 100_000, "series of all agents together")
 	flags.IntVar(&o.nodes, "nodes", 0, "number of small agents, with six enclaves and about 300 series each; they replace those of -series")
 	flags.StringVar(&o.database, "database", "", "path of a single-node victoria-metrics, which gets all samples and is then queried and analysed too")
+	flags.StringVar(&o.cluster, "cluster", "", "directory with the vmstorage, vminsert and vmselect of VictoriaMetrics' cluster: two storage nodes, two inserts and a select get all samples and are then queried and analysed too")
+	flags.IntVar(&o.replicas, "replicas", 1, "number of storage nodes of the cluster that store each sample, 1 or 2")
+	flags.DurationVar(&o.kill, "kill", 0, "time for which a storage node and an insert of the cluster are killed, one after the other, instead of the queries of the server's own database; 0 leaves it out")
 	flags.IntVar(&o.rounds, "rounds", 5, "number of runs of each query")
 	flags.IntVar(&o.concurrent, "crowd", 40, "number of concurrent runs of the most expensive query")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two scrapes")
@@ -81,13 +84,13 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 		return err
 	}
 	args := []string{"--data-dir", filepath.Join(dir, "data"), "--interval", o.interval.String(), "--discovery", "file=" + filepath.Join(dir, "agents.json"), "--memory.limit", o.limit}
-	var database *server
-	if o.database != "" {
-		if database, err = startDatabase(ctx, o.database, filepath.Join(dir, "database")); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, database.stop()) }()
-		args = append(args, "--remote-write.urls", database.url+"/api/v1/write")
+	e, err := o.startEngine(ctx, filepath.Join(dir, "engine"))
+	if err != nil {
+		return err
+	}
+	if e != nil {
+		defer func() { err = errors.Join(err, e.stop()) }()
+		args = append(args, "--remote-write.urls", e.write)
 	}
 	s, err := startServer(ctx, o, filepath.Join(dir, "data"), args...)
 	if err != nil {
@@ -102,8 +105,8 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 		return err
 	}
 	measured := []*server{s}
-	if database != nil {
-		measured = append(measured, database)
+	if e != nil {
+		measured = append(measured, e.parts...)
 	}
 	if err := s.reportIngest(ctx, out, 6*o.interval, measured...); err != nil {
 		return err
@@ -116,13 +119,18 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 			return err
 		}
 	}
-	if err := s.reportQueries(ctx, out, queries, o); err != nil {
+	if o.kill == 0 {
+		if err := errors.Join(s.reportQueries(ctx, out, queries, o), s.reportAnalysis(ctx, out), s.report(out, "after the queries")); err != nil {
+			return err
+		}
+	}
+	if e == nil {
+		return nil
+	}
+	if err := o.reportElsewhere(ctx, out, e, queries, dir); err != nil || o.kill == 0 || o.cluster == "" {
 		return err
 	}
-	if err := errors.Join(s.reportAnalysis(ctx, out), s.report(out, "after the queries")); err != nil || database == nil {
-		return err
-	}
-	return o.reportElsewhere(ctx, out, database, queries, dir)
+	return e.reportKill(ctx, out, s, o)
 }
 
 // agents returns the handlers of all simulated agents.

@@ -8,11 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -20,35 +17,18 @@ import (
 	"github.com/teescope/teescope/internal/lib/clock"
 )
 
-// startDatabase starts a single-node VictoriaMetrics on a free port and waits until it answers.
-func startDatabase(ctx context.Context, binary, dir string) (*server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(binary, "-storageDataPath", dir, "-httpListenAddr", address, "-search.latencyOffset", "0s", "-loggerLevel", "WARN") //nolint:gosec // the user names it
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the database: %w", err)
-	}
-	s := &server{cmd: cmd, url: "http://" + address, dir: dir}
-	for until := time.Now().Add(time.Minute); ; {
-		if _, status, err := s.get(ctx, "/health"); err == nil && status == http.StatusOK {
-			return s, nil
-		}
-		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil || time.Now().After(until) {
-			return nil, errors.Join(errors.New("the database does not answer"), err, s.stop())
-		}
-	}
-}
-
 // number returns the result of a query that has one.
 func (s *server) number(ctx context.Context, query string) (float64, error) {
-	body, status, err := s.get(ctx, "/api/v1/query?"+url.Values{"query": {query}}.Encode())
+	return s.numberAt(ctx, query, "")
+}
+
+// numberAt does the same at a time, in seconds.
+func (s *server) numberAt(ctx context.Context, query, at string) (float64, error) {
+	params := url.Values{"query": {query}}
+	if at != "" {
+		params["time"], params["nocache"] = []string{at}, []string{"1"}
+	}
+	body, status, err := s.get(ctx, "/api/v1/query?"+params.Encode())
 	if err != nil {
 		return 0, err
 	}
@@ -157,20 +137,20 @@ func (s *server) reportAnalysis(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// reportElsewhere starts a second server without a database, which asks the other database, and runs the queries and the analysis.
-func (o options) reportElsewhere(ctx context.Context, out io.Writer, database *server, queries []string, dir string) error {
-	s, err := startServer(ctx, o, filepath.Join(dir, "none"), "--query.url", database.url)
+// reportElsewhere starts a second server without a database, which asks the engine, and runs the queries and the analysis.
+func (o options) reportElsewhere(ctx context.Context, out io.Writer, e *engine, queries []string, dir string) error {
+	s, err := startServer(ctx, o, filepath.Join(dir, "none"), "--query.url", e.query)
 	if err != nil {
 		return err
 	}
-	before, err := database.cost()
+	before, err := e.cost()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nthe same from %s:\n", database.name())
+	fmt.Fprintf(out, "\nthe same from %s:\n", e.query)
 	err = errors.Join(s.reportQueries(ctx, out, queries, o), s.reportAnalysis(ctx, out), s.report(out, "after the queries"),
-		database.report(out, "after the queries"), s.stop())
-	after, e := database.cost()
-	fmt.Fprintf(out, "%s used %.1f s of CPU time for that\n", database.name(), (after.cpu - before.cpu).Seconds())
-	return errors.Join(err, e)
+		e.report(out, "after the queries"), s.stop())
+	after, wrong := e.cost()
+	fmt.Fprintf(out, "%s used %.1f s of CPU time for that\n", e.query, (after.cpu - before.cpu).Seconds())
+	return errors.Join(err, wrong)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,9 +27,12 @@ import (
 
 // server is the measured process.
 type server struct {
-	cmd *exec.Cmd
-	url string
-	dir string
+	cmd   *exec.Cmd
+	url   string
+	dir   string
+	label string // the name of the program, unless it is set
+	path  string // of the program, and its arguments, to start it again
+	args  []string
 }
 
 func (s *server) stop() error {
@@ -130,7 +134,7 @@ func (s *server) cost() (cost, error) {
 }
 
 // name returns the name of the program.
-func (s *server) name() string { return filepath.Base(s.cmd.Path) }
+func (s *server) name() string { return cmp.Or(s.label, filepath.Base(s.cmd.Path)) }
 
 // report reports memory.
 func (s *server) report(out io.Writer, when string) error {
@@ -153,6 +157,9 @@ func (s *server) cpu() (time.Duration, error) {
 // disk returns the size of the database in bytes.
 func (s *server) disk() int64 {
 	total := int64(0)
+	if s.dir == "" {
+		return 0
+	}
 	_ = filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // removed meanwhile
