@@ -8,13 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +43,7 @@ type PushedRuns struct {
 }
 
 // isRun matches the form of a run's ID, which becomes a part of an address.
-var isRun = regexp.MustCompile(`^[0-9a-f]{1,64}$`)
+var isRun = lazy.Regexp(`^[0-9a-f]{1,64}$`)
 
 // Push sends run files to the server, and prints the ID of each. What failed does not stop the others.
 func (p PushedRuns) Push(ctx context.Context, out io.Writer, files []string) error {
@@ -76,7 +76,7 @@ func (p PushedRuns) push(ctx context.Context, file string) (one runs.Summary, ta
 
 // ask sends a request to the API of runs, or of one run.
 func (p PushedRuns) ask(ctx context.Context, method, id string, q url.Values, body []byte, most int64) ([]byte, string, error) {
-	if id != "" && !isRun.MatchString(id) {
+	if id != "" && !isRun().MatchString(id) {
 		return nil, "", fmt.Errorf("%q is not the ID of a run: \"teescope run list\" lists them", id)
 	}
 	server, err := remote.New("--server", p.Server, p.Access, perRun)

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// mostResident limits the resident memory of `up` with these targets. It had 531 to 552 MiB in five runs on two CPUs:
-// the heap grows to its soft limit of 512 MiB, and then the garbage collector runs more often.
+// mostResident limits the resident memory of `up` with these targets. It had 494 MiB in one run on two CPUs. The soft
+// limit of the server's heap is 512 MiB. At the limit the garbage collector runs more often.
 const mostResident = 640 * mib
 
 // wildTarget sends too much, and is down for this reason.

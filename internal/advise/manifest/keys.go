@@ -4,7 +4,7 @@ package manifest
 
 import (
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,12 +204,12 @@ func successor(key string) (Successor, bool) {
 }
 
 // environment matches the name of a variable that needs no quotes in a key.
-var environment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var environment = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Env returns what the manifest says of an environment variable of the application: a string, or a table with
 // passthrough = true.
 func (m *Manifest) Env(name string) Value {
-	if !environment.MatchString(name) {
+	if !environment().MatchString(name) {
 		return Value{Key: name}
 	}
 	if v := m.Get("loader.env." + name); v.Set {

@@ -4,7 +4,7 @@ package manifest
 
 import (
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"sort"
 	"strings"
 
@@ -13,18 +13,18 @@ import (
 
 var (
 	// variable is {{ name }}, and {{ env.NAME }}.
-	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?$`)
+	variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?$`)
 	// choice is {{ 'a' if env.get('NAME', '0') == '1' else 'b' }}, which Gramine's examples use for EDMM.
-	choice = regexp.MustCompile(`^('[^'\\]*'|"[^"\\]*"|\d+) +if +env\.get\( *['"]([A-Za-z_][A-Za-z0-9_]*)['"] *, *('[^'\\]*'|"[^"\\]*") *\) *==  *('[^'\\]*'|"[^"\\]*") +else +('[^'\\]*'|"[^"\\]*"|\d+)$`)
+	choice = lazy.Regexp(`^('[^'\\]*'|"[^"\\]*"|\d+) +if +env\.get\( *['"]([A-Za-z_][A-Za-z0-9_]*)['"] *, *('[^'\\]*'|"[^"\\]*") *\) *==  *('[^'\\]*'|"[^"\\]*") +else +('[^'\\]*'|"[^"\\]*"|\d+)$`)
 )
 
 // expression renders what is in a mark. The piece is the part of it that the result comes from, if it is a literal in it.
 func (m *Manifest) expression(text string) (result string, piece [2]int, assumed string, ok bool) {
-	if variable.MatchString(text) {
+	if variable().MatchString(text) {
 		result, ok = m.define[text]
 		return result, piece, "", ok
 	}
-	at := choice.FindStringSubmatchIndex(text)
+	at := choice().FindStringSubmatchIndex(text)
 	if at == nil {
 		return "", piece, "", false
 	}

@@ -5,7 +5,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"strconv"
 	"strings"
 
@@ -13,7 +13,7 @@ import (
 )
 
 // bare matches a part of a key that needs no quotes.
-var bare = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bare = lazy.Regexp(`^[A-Za-z0-9_-]+$`)
 
 // parse reads the masked text.
 func (m *Manifest) parse(masked []byte) error {
@@ -148,7 +148,7 @@ func (w *walker) value(n *unstable.Node, depth int) (*node, error) {
 func join(parts []string) string {
 	quoted := make([]string, len(parts))
 	for i, part := range parts {
-		if quoted[i] = part; !bare.MatchString(part) {
+		if quoted[i] = part; !bare().MatchString(part) {
 			quoted[i] = strconv.Quote(part)
 		}
 	}

@@ -4,7 +4,7 @@ package manifest
 
 import (
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,11 +17,11 @@ type Versions struct {
 }
 
 // version matches 1.6, 1.6.2, v1.7-ITP, 1.9post and 1.8~UNRELEASED. Before 1.0 it was Graphene.
-var version = regexp.MustCompile(`^v?1\.(\d{1,2})(?:[.~+A-Za-z-][0-9A-Za-z.~+-]{0,30})?$`)
+var version = lazy.Regexp(`^v?1\.(\d{1,2})(?:[.~+A-Za-z-][0-9A-Za-z.~+-]{0,30})?$`)
 
 // ParseVersion reads a version of Gramine, such as 1.6.2.
 func ParseVersion(s, source string) (Versions, error) {
-	found := version.FindStringSubmatch(s)
+	found := version().FindStringSubmatch(s)
 	if found == nil {
 		return Versions{}, fmt.Errorf("%s is not a version of Gramine such as 1.6.2", shown(s))
 	}
@@ -89,8 +89,8 @@ func VersionOfCommit(commit, source string) (Versions, bool) {
 const MaxInstalled = 32 << 20
 
 var (
-	assigned = regexp.MustCompile(`^__version__ = ['"]([^'"]{1,40})['"]`)
-	field    = regexp.MustCompile(`^(Package|Name|Version): ([^ ]{1,60})$`)
+	assigned = lazy.Regexp(`^__version__ = ['"]([^'"]{1,40})['"]`)
+	field    = lazy.Regexp(`^(Package|Name|Version): ([^ ]{1,60})$`)
 )
 
 // InstalledVersion finds the version in a file of an installed Gramine: graminelibos/__init__.py and METADATA of its Python package,
@@ -101,14 +101,14 @@ func InstalledVersion(data []byte) (s string, line int, ok bool) {
 	for text := range strings.Lines(string(data)) {
 		line++
 		text = strings.TrimRight(text[:min(len(text), 200)], "\r\n")
-		if found := assigned.FindStringSubmatch(text); found != nil {
+		if found := assigned().FindStringSubmatch(text); found != nil {
 			return found[1], line, true
 		}
 		name, value, _ := strings.Cut(text, ":")
 		if name == "Status" && !strings.HasSuffix(value, " installed") {
 			gramine = false
 		}
-		found := field.FindStringSubmatch(strings.TrimSpace(name) + ": " + strings.TrimSpace(value))
+		found := field().FindStringSubmatch(strings.TrimSpace(name) + ": " + strings.TrimSpace(value))
 		switch {
 		case found == nil:
 		case found[1] != "Version":

@@ -5,7 +5,7 @@ package rules
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"slices"
 	"strings"
 
@@ -22,7 +22,7 @@ const edmmLeast, edmmMost = 0.28, 0.93
 const mostRPC = 256
 
 // whatIf matches a setting whose effect can be asked for. Neither part needs quotes in a shell.
-var whatIf = regexp.MustCompile(`^([a-z0-9_]+(?:\.[a-z0-9_]+)+)=([0-9A-Za-z]{1,20})$`)
+var whatIf = lazy.Regexp(`^([a-z0-9_]+(?:\.[a-z0-9_]+)+)=([0-9A-Za-z]{1,20})$`)
 
 // Questions are the keys whose effect [WhatIf] estimates.
 func Questions() []string { return []string{keyEDMM, keySize, keyRPC} }
@@ -30,7 +30,7 @@ func Questions() []string { return []string{keyEDMM, keySize, keyRPC} }
 // WhatIf estimates the effect of one setting, KEY=VALUE, from what was measured. Without the measurements that an estimate
 // needs, it has no effects and says what it needs.
 func WhatIf(f *advise.Facts, question string) (advise.Estimate, error) {
-	match := whatIf.FindStringSubmatch(question)
+	match := whatIf().FindStringSubmatch(question)
 	if match == nil {
 		return advise.Estimate{}, errors.New("write KEY=VALUE with a number, a size or a boolean, such as " + keyRPC + "=8")
 	}
@@ -66,7 +66,7 @@ func now(v manifest.Value, otherwise string) string {
 	if !v.Set {
 		return "=" + otherwise
 	}
-	if v.Unknown == "" && whatIf.MatchString("a.b="+v.Text) {
+	if v.Unknown == "" && whatIf().MatchString("a.b="+v.Text) {
 		return "=" + v.Text
 	}
 	return v.Text

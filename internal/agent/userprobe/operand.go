@@ -5,7 +5,7 @@ package userprobe
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"strconv"
 	"strings"
 
@@ -16,8 +16,8 @@ import (
 // An argument of a USDT probe is SIZE@OPERAND, where a negative size says that it is signed. The operand is a constant, a
 // register, or memory at a register: -4@$5, 8@%rdi, 4@-20(%rbp).
 var (
-	operandForm = regexp.MustCompile(`^(-?)([1248])@(.+)$`)
-	memoryForm  = regexp.MustCompile(`^(-?(?:0x)?[0-9a-fA-F]*)\(%([a-z0-9]+)\)$`)
+	operandForm = lazy.Regexp(`^(-?)([1248])@(.+)$`)
+	memoryForm  = lazy.Regexp(`^(-?(?:0x)?[0-9a-fA-F]*)\(%([a-z0-9]+)\)$`)
 )
 
 // ofUSDT finds arguments of a USDT probe.
@@ -44,7 +44,7 @@ var errOperand = errors.New("it is not a constant, register or memory at a regis
 // operand reads one argument.
 func operand(s string) (fetch, error) {
 	bad := fmt.Errorf("%q: %w", text.Short(text.Label(s), 60), errOperand)
-	m := operandForm.FindStringSubmatch(s)
+	m := operandForm().FindStringSubmatch(s)
 	if m == nil {
 		return fetch{}, bad
 	}
@@ -66,7 +66,7 @@ func operand(s string) (fetch, error) {
 		at.Origin, at.Offset = fromRegister, offset
 		return at, nil
 	}
-	if m = memoryForm.FindStringSubmatch(m[3]); m == nil {
+	if m = memoryForm().FindStringSubmatch(m[3]); m == nil {
 		return fetch{}, bad
 	}
 	offset, width, ok := registerOf(m[2])

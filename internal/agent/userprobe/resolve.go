@@ -5,8 +5,8 @@ package userprobe
 import (
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io/fs"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -116,14 +116,14 @@ func tracepointFormat(sys hostfs.Root, t probefile.Target) (string, error) {
 }
 
 // formatLine is the description of a field: "field:unsigned int bytes; offset:28; size:4; signed:0;".
-var formatLine = regexp.MustCompile(`^\s*field:([^;]*?)\b([A-Za-z_][A-Za-z0-9_]*)(\[[^;\]]*\])?;\s*offset:(\d{1,5});\s*size:(\d{1,5});\s*signed:([01]);`)
+var formatLine = lazy.Regexp(`^\s*field:([^;]*?)\b([A-Za-z_][A-Za-z0-9_]*)(\[[^;\]]*\])?;\s*offset:(\d{1,5});\s*size:(\d{1,5});\s*signed:([01]);`)
 
 // ofRecord finds fields of a tracepoint by its description.
 func ofRecord(format string) locator {
 	fields := map[string]fetch{}
 	var names []string
 	for line := range strings.Lines(format) {
-		m := formatLine.FindStringSubmatch(line)
+		m := formatLine().FindStringSubmatch(line)
 		if m == nil || strings.HasPrefix(m[2], "common_") {
 			continue
 		}

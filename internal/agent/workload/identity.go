@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -59,15 +60,21 @@ var (
 // RUNTIME-ID.scope, and its cgroupfs driver names a directory ID. The kubelet names a pod podUID below kubepods. In
 // systemd's slices "-" in the UID is "_". The UID of a static pod is a hash without either.
 var (
-	containerScope = regexp.MustCompile(`^(?:docker|cri-containerd|crio|libpod|containerd|nerdctl)-([0-9a-f]{12,64})\.scope$`)
-	containerDir   = regexp.MustCompile(`^(?:libpod-|kata_)?([0-9a-f]{64})$`)
-	lxcPayload     = regexp.MustCompile(`^lxc\.payload\.(.+)$`)
-	machineScope   = regexp.MustCompile(`^machine-(.+)\.scope$`)
-	podDir         = regexp.MustCompile(`^(?:kubepods-(?:(?:burstable|besteffort)-)?)?pod([0-9a-f]{8}[-_][0-9a-f_-]{27}|[0-9a-f]{32})(?:\.slice)?$`)
-	podClass       = regexp.MustCompile(`^(?:burstable|besteffort|kubepods-(?:burstable|besteffort)\.slice)$`)
-	sessionScope   = regexp.MustCompile(`^(?:session-.*|init)\.scope$`)
-	userManager    = regexp.MustCompile(`^user@.*\.service$`)
+	podDir       = lazy.Regexp(`^(?:kubepods-(?:(?:burstable|besteffort)-)?)?pod([0-9a-f]{8}[-_][0-9a-f_-]{27}|[0-9a-f]{32})(?:\.slice)?$`)
+	podClass     = lazy.Regexp(`^(?:burstable|besteffort|kubepods-(?:burstable|besteffort)\.slice)$`)
+	sessionScope = lazy.Regexp(`^(?:session-.*|init)\.scope$`)
+	userManager  = lazy.Regexp(`^user@.*\.service$`)
 )
+
+// containerForms are the forms of the names of containers. The names of the first hashForms are hashes.
+var containerForms = []func() *regexp.Regexp{
+	lazy.Regexp(`^(?:docker|cri-containerd|crio|libpod|containerd|nerdctl)-([0-9a-f]{12,64})\.scope$`),
+	lazy.Regexp(`^(?:libpod-|kata_)?([0-9a-f]{64})$`),
+	lazy.Regexp(`^lxc\.payload\.(.+)$`),
+	lazy.Regexp(`^machine-(.+)\.scope$`),
+}
+
+const hashForms = 2
 
 const shortID = 12
 
@@ -91,13 +98,13 @@ func container(cgroup []string) Identity {
 	id := Identity{Kind: Program, Pod: podOf(cgroup)}
 	// The outermost container is the workload, because containers inside it are part of it.
 	for _, name := range cgroup {
-		for _, form := range []*regexp.Regexp{containerScope, containerDir, lxcPayload, machineScope} {
-			m := form.FindStringSubmatch(name)
+		for i, form := range containerForms {
+			m := form().FindStringSubmatch(name)
 			if m == nil {
 				continue
 			}
 			id.Kind, id.Container = Container, text.Label(m[1])
-			if form == containerScope || form == containerDir {
+			if i < hashForms {
 				id.Container = id.Container[:shortID]
 			}
 			id.Name = unreserved(Container, id.Container)
@@ -122,13 +129,13 @@ func podOf(cgroup []string) string {
 	} else if top == len(cgroup) {
 		return ""
 	}
-	if len(below) > 0 && podClass.MatchString(last()) {
+	if len(below) > 0 && podClass().MatchString(last()) {
 		below = below[:len(below)-1]
 	}
 	if len(below) == 0 {
 		return ""
 	}
-	m := podDir.FindStringSubmatch(last())
+	m := podDir().FindStringSubmatch(last())
 	if m == nil {
 		return ""
 	}
@@ -138,9 +145,9 @@ func podOf(cgroup []string) string {
 func isUnit(name string) bool {
 	switch {
 	case strings.HasSuffix(name, ".service"):
-		return !userManager.MatchString(name)
+		return !userManager().MatchString(name)
 	case strings.HasSuffix(name, ".scope"):
-		return !sessionScope.MatchString(name)
+		return !sessionScope().MatchString(name)
 	}
 	return false
 }

@@ -6,8 +6,9 @@
 package codelink
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // Event is the event of "teescope profile record" whose stacks show the code that a finding is about.
@@ -100,7 +101,7 @@ const (
 )
 
 // plain matches a word that a shell does not change.
-var plain = regexp.MustCompile(`^[\w.:@/+-]+$`)
+var plain = lazy.Regexp(`^[\w.:@/+-]+$`)
 
 // New returns how the code is found, or nil without an event. An empty workload is the whole machine.
 func New(event Event, workload string) *Code {
@@ -114,7 +115,7 @@ func New(event Event, workload string) *Code {
 	parts = append(parts, "--for "+recordFor)
 	if workload != "" {
 		rule := "workload=" + workload
-		if !plain.MatchString(workload) {
+		if !plain().MatchString(workload) {
 			rule = "'" + strings.ReplaceAll(rule, "'", `'\''`) + "'"
 		}
 		parts = append(parts, "--watch "+rule)

@@ -9,6 +9,7 @@ package silence
 import (
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -62,11 +63,11 @@ func (m Matcher) String() string {
 	return m.Name + operator + m.Value
 }
 
-var written = regexp.MustCompile(`(?s)^(\w+)(=~|!~|!=|=)(.*)$`)
+var written = lazy.Regexp(`(?s)^(\w+)(=~|!~|!=|=)(.*)$`)
 
 // ParseMatcher parses NAME=VALUE, NAME!=VALUE, NAME=~REGEX or NAME!~REGEX.
 func ParseMatcher(s string) (Matcher, error) {
-	parts := written.FindStringSubmatch(s)
+	parts := written().FindStringSubmatch(s)
 	if parts == nil {
 		return Matcher{}, fmt.Errorf("%q is not a matcher: use for example workload=redis-server, or workload=~'redis-.*'", text.Short(s, maxValue))
 	}

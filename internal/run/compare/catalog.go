@@ -3,8 +3,9 @@
 package compare
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // Area is the subject of a metric. Tables show the areas in the order of [areas].
@@ -87,9 +88,9 @@ var families = map[string]family{
 
 var (
 	// hardware are counters of the processor, as far as a recorder has them.
-	hardware = regexp.MustCompile(`^teescope_(\w*_)?(instructions|cycles|branches|branch_misses)_total$`)
+	hardware = lazy.Regexp(`^teescope_(\w*_)?(instructions|cycles|branches|branch_misses)_total$`)
 	// known are the prefixes of metrics that this program and its peers write. Of those, only families are compared.
-	known = regexp.MustCompile(`^(teescope|sgx|node|container|process|go|scrape|prometheus|up|promhttp|net|machine)(_|$)`)
+	known = lazy.Regexp(`^(teescope|sgx|node|container|process|go|scrape|prometheus|up|promhttp|net|machine)(_|$)`)
 )
 
 // familyOf returns the family of a series, and whether it is compared. Metrics of other programs are in the area other,
@@ -98,10 +99,10 @@ func familyOf(series string) (family, bool) {
 	if f, ok := families[series]; ok {
 		return f, true
 	}
-	if hardware.MatchString(series) && !strings.Contains(series, "bpf") && !strings.HasPrefix(series, "teescope_process_") {
+	if hardware().MatchString(series) && !strings.Contains(series, "bpf") && !strings.HasPrefix(series, "teescope_process_") {
 		return family{area: Instructions, unit: "events", split: "mode"}, true
 	}
-	return family{area: Other}, !known.MatchString(series)
+	return family{area: Other}, !known().MatchString(series)
 }
 
 // runningRatio is the share of the time in which the processor's counters counted an event.

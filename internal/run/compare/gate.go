@@ -5,8 +5,8 @@ package compare
 import (
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +28,7 @@ const maxConditions = 100
 
 const maxCondition = 512 // bytes
 
-var grammar = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.:/-]*(?:\{[^{}]+\})?)\s*([<>])\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*%$`)
+var grammar = lazy.Regexp(`^([A-Za-z_][A-Za-z0-9_.:/-]*(?:\{[^{}]+\})?)\s*([<>])\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*%$`)
 
 // ParseCondition reads a condition.
 func ParseCondition(s string) (Condition, error) {
@@ -38,7 +38,7 @@ func ParseCondition(s string) (Condition, error) {
 	if len(s) > maxCondition {
 		return fail(fmt.Sprintf("it is longer than %d bytes", maxCondition))
 	}
-	m := grammar.FindStringSubmatch(strings.TrimSpace(s))
+	m := grammar().FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
 		return fail("write a metric, > or <, and a change in percent")
 	}

@@ -69,7 +69,7 @@ func (o origin) of(workload string) *enclaves {
 func (o origin) how(s *run.Series) string {
 	var said string
 	switch source := s.Labels["source"]; {
-	case hardware.MatchString(s.Name), strings.HasPrefix(s.Name, "teescope_llc_"), s.Name == runningRatio:
+	case hardware().MatchString(s.Name), strings.HasPrefix(s.Name, "teescope_llc_"), s.Name == runningRatio:
 		said = "counter of the processor, " + o.counted(s.Labels["workload"])
 	case s.Name == enclsSeries:
 		said = "follows from the calls of the driver's functions"

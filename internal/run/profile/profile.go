@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/lazy"
 )
 
 // Unknown is how a frame without a name is shown and written.
@@ -42,7 +44,7 @@ func (f Frame) Name() string {
 // Resolved reports whether the frame has the name of a function.
 func (f Frame) Resolved() bool { return f.Function != "" }
 
-var address = regexp.MustCompile(`^(0x[0-9a-fA-F]{1,16}|[0-9][0-9a-fA-F]{7,15}|f{4,8}[0-9a-f]{8,12})$`)
+var address = lazy.Regexp(`^(0x[0-9a-fA-F]{1,16}|[0-9][0-9a-fA-F]{7,15}|f{4,8}[0-9a-f]{8,12})$`)
 
 // NameOf returns the function of a name in a file: nothing for the names that profilers write if they found no symbol.
 func NameOf(s string) string {
@@ -50,7 +52,7 @@ func NameOf(s string) string {
 	case Unknown, "unknown", "??", "[[unknown]]", "<unknown>":
 		return ""
 	}
-	if strings.HasPrefix(s, Unknown+" (") || address.MatchString(s) {
+	if strings.HasPrefix(s, Unknown+" (") || address().MatchString(s) {
 		return ""
 	}
 	return s

@@ -4,6 +4,7 @@ package pagequery
 
 import (
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"math"
 	"regexp"
 	"strconv"
@@ -20,11 +21,11 @@ type Filling struct {
 }
 
 // placeholder matches a placeholder, with the comma or the pair of braces that an empty $nodes would leave.
-var placeholder = regexp.MustCompile(`\{\$nodes\}|,\$nodes\b|\$(` + strings.Join(common.Placeholders, "|") + `)\b`)
+var placeholder = lazy.Regexp(`\{\$nodes\}|,\$nodes\b|\$(` + strings.Join(common.Placeholders, "|") + `)\b`)
 
 // Replace replaces placeholders by values in one pass. A placeholder without a value stays.
 func Replace(expr string, values map[string]string) string {
-	return placeholder.ReplaceAllStringFunc(expr, func(p string) string {
+	return placeholder().ReplaceAllStringFunc(expr, func(p string) string {
 		name := strings.Trim(p, "{},$")
 		value, known := values[name]
 		switch {
@@ -38,12 +39,12 @@ func Replace(expr string, values map[string]string) string {
 }
 
 // unknown matches a text that looks like a placeholder.
-var unknown = regexp.MustCompile(`\$[a-z]+\b`)
+var unknown = lazy.Regexp(`\$[a-z]+\b`)
 
 // Fill returns the query with all placeholders replaced. An unknown placeholder is an error.
 func (f Filling) Fill(template string) (string, error) {
-	known := placeholder.ReplaceAllString(template, "")
-	if p := unknown.FindString(known); p != "" {
+	known := placeholder().ReplaceAllString(template, "")
+	if p := unknown().FindString(known); p != "" {
 		return "", fmt.Errorf("filling the query %s: the placeholder %s is not known", template, p)
 	}
 	window, rate := f.rate()

@@ -105,7 +105,7 @@ func TestARunIsKept(t *testing.T) {
 		Command: "benchmark", Labels: map[string]string{"commit": "a1\uFFFD"}, Repetitions: 2, Samples: 4, Ended: "done",
 		Outcomes: []Outcome{{Name: "throughput", Unit: "operations_per_second", Median: 101, N: 2}},
 	}
-	if !reflect.DeepEqual(a, want) || !isID.MatchString(a.ID) || time.Since(a.PushedAt) > time.Hour {
+	if !reflect.DeepEqual(a, want) || !isID().MatchString(a.ID) || time.Since(a.PushedAt) > time.Hour {
 		t.Errorf("kept\n%+v, want\n%+v", a, want)
 	}
 	if again.ID != a.ID || again.PushedBy != "alice" || b.ID == a.ID {

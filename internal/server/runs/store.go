@@ -10,11 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -64,7 +64,7 @@ const (
 )
 
 // isID matches the form of an ID.
-var isID = regexp.MustCompile(`^[0-9a-f]{16}$`)
+var isID = lazy.Regexp(`^[0-9a-f]{16}$`)
 
 // open reads which runs a directory has. It need not exist: the first run creates it. Files of an interrupted change
 // are removed. The store can be used even if there is an error: a run that cannot be read is not in the list. A
@@ -92,7 +92,7 @@ func (s *store) load() error {
 	}
 	var failed []error
 	for _, e := range entries {
-		if id, isIndex := strings.CutSuffix(e.Name(), indexEnding); isIndex && isID.MatchString(id) && len(s.all) < maxRuns {
+		if id, isIndex := strings.CutSuffix(e.Name(), indexEnding); isIndex && isID().MatchString(id) && len(s.all) < maxRuns {
 			one, err := s.describe(id)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("the kept run %s: %w", id, err))
@@ -131,9 +131,9 @@ func (s *store) sweep(entries []fs.DirEntry) error {
 	for _, e := range entries {
 		id, _, _ := strings.Cut(e.Name(), ".")
 		isFile := strings.HasPrefix(e.Name(), id+fileEnding) // also one that was being written
-		if isID.MatchString(id) && e.Name() == id+indexEnding+atomicfile.Suffix {
+		if isID().MatchString(id) && e.Name() == id+indexEnding+atomicfile.Suffix {
 			failed = append(failed, os.Remove(filepath.Join(s.dir, e.Name())))
-		} else if isID.MatchString(id) && isFile && !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == id+indexEnding }) {
+		} else if isID().MatchString(id) && isFile && !slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == id+indexEnding }) {
 			failed = append(failed, os.Remove(filepath.Join(s.dir, e.Name())))
 		}
 	}

@@ -4,7 +4,7 @@ package container
 
 import (
 	"cmp"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/workload"
@@ -16,7 +16,7 @@ type role struct{ namespace, workload, name string }
 // generated matches the suffixes that controllers append to the names of pods: a ReplicaSet's hash or a CronJob's time,
 // and five more characters (SafeEncodeString in k8s.io/apimachinery/pkg/util/rand). A StatefulSet's pods keep their
 // names.
-var generated = regexp.MustCompile(`(?:-(?:[bcdfghjklmnpqrstvwxz2456789]{6,10}|[0-9]{8,10}))?-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+var generated = lazy.Regexp(`(?:-(?:[bcdfghjklmnpqrstvwxz2456789]{6,10}|[0-9]{8,10}))?-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 
 // roleOf returns the role of a container. It returns false for containers without a given name, and for the container
 // that holds a pod's namespaces.
@@ -26,7 +26,7 @@ func roleOf(t *container) (role, bool) {
 	case d.container == sandbox, d.container == "" && (d.name == "" || d.name == t.id):
 		return role{}, false
 	case d.container != "" && d.pod != "":
-		return role{d.namespace, generated.ReplaceAllString(d.pod, ""), d.container}, true
+		return role{d.namespace, generated().ReplaceAllString(d.pod, ""), d.container}, true
 	}
 	return role{name: cmp.Or(d.name, d.container)}, true
 }

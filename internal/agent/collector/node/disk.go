@@ -5,7 +5,7 @@ package node
 import (
 	"context"
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"strconv"
 	"strings"
 
@@ -17,7 +17,7 @@ import (
 )
 
 // disksIgnored is node_exporter's default: partitions, and devices without data of their own.
-var disksIgnored = regexp.MustCompile(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
+var disksIgnored = lazy.Regexp(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
 
 const (
 	sector       = 512    // bytes, regardless of the device's sector size (Documentation/block/stat.rst)
@@ -92,7 +92,7 @@ func (d *disk) collect(_ context.Context, emit func(prometheus.Metric)) error {
 	seen := map[string]bool{}
 	for i := range all {
 		name := text.UTF8(all[i].DeviceName)
-		if disksIgnored.MatchString(name) || seen[name] {
+		if disksIgnored().MatchString(name) || seen[name] {
 			continue
 		}
 		seen[name] = true

@@ -62,9 +62,9 @@ func startExporter(t *testing.T) string {
 	addr := proctest.FreeAddr(t)
 	// Debian's version has other, older filters than node_exporter itself.
 	cmd := exec.Command(path, "--web.listen-address="+addr, "--collector.meminfo_numa",
-		"--collector.netdev.device-exclude=^$", "--collector.diskstats.device-exclude="+disksIgnored.String(),
-		"--collector.filesystem.mount-points-exclude="+mountsIgnored.String(), "--collector.filesystem.fs-types-exclude="+typesIgnored.String(),
-		"--collector.netstat.fields="+netstatWanted.String(), "--collector.vmstat.fields="+vmstatWanted.String())
+		"--collector.netdev.device-exclude=^$", "--collector.diskstats.device-exclude="+disksIgnored().String(),
+		"--collector.filesystem.mount-points-exclude="+mountsIgnored().String(), "--collector.filesystem.fs-types-exclude="+typesIgnored().String(),
+		"--collector.netstat.fields="+netstatWanted().String(), "--collector.vmstat.fields="+vmstatWanted().String())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ package node
 import (
 	"context"
 	"errors"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -21,8 +21,8 @@ import (
 
 // node_exporter's defaults: file systems without data of their own, and those of containers.
 var (
-	mountsIgnored = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
-	typesIgnored  = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`)
+	mountsIgnored = lazy.Regexp(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
+	typesIgnored  = lazy.Regexp(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`)
 )
 
 const (
@@ -134,7 +134,7 @@ func (fs *filesystem) mounts() ([]mount, error) {
 	var mounts []mount
 	for _, m := range all {
 		point := fs.strip(unescape(m.MountPoint))
-		if mountsIgnored.MatchString(point) || typesIgnored.MatchString(m.FSType) {
+		if mountsIgnored().MatchString(point) || typesIgnored().MatchString(m.FSType) {
 			continue
 		}
 		major, minor, _ := strings.Cut(m.MajorMinorVer, ":")

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -151,11 +151,11 @@ func unique(all []field) []field {
 }
 
 // vmstatWanted is node_exporter's default for --collector.vmstat.fields.
-var vmstatWanted = regexp.MustCompile(`^(oom_kill|pgpg|pswp|pg.*fault).*`)
+var vmstatWanted = lazy.Regexp(`^(oom_kill|pgpg|pswp|pg.*fault).*`)
 
 func newVmstat(o Options) part {
 	known := []string{"oom_kill", "pgfault", "pgmajfault", "pgpgin", "pgpgout", "pswpin", "pswpout"}
-	f := newFields(known, vmstatWanted, func(name string) *metric.Desc {
+	f := newFields(known, vmstatWanted(), func(name string) *metric.Desc {
 		return untyped("node_vmstat_"+name, fmt.Sprintf("/proc/vmstat information field %s.", name), "/proc/vmstat")
 	})
 	return part{"vmstat", f.known, func(_ context.Context, emit func(prometheus.Metric)) error {

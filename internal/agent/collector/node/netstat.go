@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,7 +19,7 @@ import (
 )
 
 // netstatWanted is node_exporter's default for --collector.netstat.fields.
-var netstatWanted = regexp.MustCompile(`^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$`)
+var netstatWanted = lazy.Regexp(`^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$`)
 
 var netstatKnown = strings.Fields(`
 	Icmp6_InErrors Icmp6_InMsgs Icmp6_OutMsgs Icmp_InErrors Icmp_InMsgs Icmp_OutMsgs Ip6_InOctets Ip6_OutOctets
@@ -30,7 +30,7 @@ var netstatKnown = strings.Fields(`
 	Udp_InErrors Udp_NoPorts Udp_OutDatagrams Udp_RcvbufErrors Udp_SndbufErrors UdpLite6_InErrors UdpLite_InErrors`)
 
 func newNetstat(o Options) part {
-	f := newFields(netstatKnown, netstatWanted, func(key string) *metric.Desc {
+	f := newFields(netstatKnown, netstatWanted(), func(key string) *metric.Desc {
 		return untyped("node_netstat_"+key, fmt.Sprintf("Statistic %s.", strings.Replace(key, "_", "", 1)),
 			"/proc/net/netstat, snmp and snmp6")
 	})

@@ -4,7 +4,7 @@ package system
 
 import (
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -48,24 +48,24 @@ func readPreemption(proc, sys hostfs.Root) preemption {
 }
 
 var (
-	presentModel = regexp.MustCompile(`\((\w+)\)`)
-	bootModel    = regexp.MustCompile(`(?:^|\s)preempt=(\w+)`)
+	presentModel = lazy.Regexp(`\((\w+)\)`)
+	bootModel    = lazy.Regexp(`(?:^|\s)preempt=(\w+)`)
 	// A build that can change its model is PREEMPT_DYNAMIC. To 6.19 it preempts only if its configuration or the command
 	// line says so, and the configuration cannot be read here. From 7.0 on, full and lazy are the only models.
-	builtModel   = regexp.MustCompile(`\bPREEMPT(?:_RT|_LAZY)?(?:\s|$)`)
-	dynamicModel = regexp.MustCompile(`\bPREEMPT_DYNAMIC\b`)
+	builtModel   = lazy.Regexp(`\bPREEMPT(?:_RT|_LAZY)?(?:\s|$)`)
+	dynamicModel = lazy.Regexp(`\bPREEMPT_DYNAMIC\b`)
 )
 
 func preempted(model, line, build string, major int) bool {
-	if major >= 7 && dynamicModel.MatchString(build) {
+	if major >= 7 && dynamicModel().MatchString(build) {
 		return true
 	}
-	for _, words := range [][]string{presentModel.FindStringSubmatch(model), lastOf(bootModel.FindAllStringSubmatch(line, -1))} {
+	for _, words := range [][]string{presentModel().FindStringSubmatch(model), lastOf(bootModel().FindAllStringSubmatch(line, -1))} {
 		if words != nil {
 			return words[1] == "full" || words[1] == "lazy"
 		}
 	}
-	return builtModel.MatchString(build)
+	return builtModel().MatchString(build)
 }
 
 // lastOf returns the last element: the kernel uses the last of several parameters of one name.

@@ -4,11 +4,11 @@ package vm
 
 import (
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -36,11 +36,11 @@ const (
 var (
 	// libvirtScope is the unit that systemd-machined creates for a domain of libvirt: DRIVER-NUMBER-NAME, escaped. The driver
 	// is qemu, or ch for cloud-hypervisor.
-	libvirtScope = regexp.MustCompile(`^machine-(qemu|ch)\\x2d[0-9]+\\x2d(.+)\.scope$`)
-	escaped      = regexp.MustCompile(`\\x[0-9a-f]{2}`)
+	libvirtScope = lazy.Regexp(`^machine-(qemu|ch)\\x2d[0-9]+\\x2d(.+)\.scope$`)
+	escaped      = lazy.Regexp(`\\x[0-9a-f]{2}`)
 	// kataSandbox is the name that Kata Containers gives a QEMU, and kataPath a directory of a sandbox.
-	kataSandbox = regexp.MustCompile(`^sandbox-([0-9A-Za-z][0-9A-Za-z_.-]*)$`)
-	kataPath    = regexp.MustCompile(`/run/vc/(?:vm|firecracker)/([0-9A-Za-z][0-9A-Za-z_.-]*)/`)
+	kataSandbox = lazy.Regexp(`^sandbox-([0-9A-Za-z][0-9A-Za-z_.-]*)$`)
+	kataPath    = lazy.Regexp(`/run/vc/(?:vm|firecracker)/([0-9A-Za-z][0-9A-Za-z_.-]*)/`)
 )
 
 // identify finds the name of a virtual machine in the names of its cgroup, leaf first, and its VMM's arguments.
@@ -63,17 +63,17 @@ func identify(cgroups, args []string) identity {
 	case "cloud-hypervisor":
 		id.name = socketName(hostfs.Option(args, "api-socket"))
 	}
-	if m := kataSandbox.FindStringSubmatch(id.name); m != nil {
+	if m := kataSandbox().FindStringSubmatch(id.name); m != nil {
 		id.sandbox = m[1]
 	}
 	for _, arg := range args {
-		if m := kataPath.FindStringSubmatch(arg); m != nil && id.vmm != "other" {
+		if m := kataPath().FindStringSubmatch(arg); m != nil && id.vmm != "other" {
 			id.sandbox = m[1]
 			break
 		}
 	}
 	for _, name := range cgroups {
-		if m := libvirtScope.FindStringSubmatch(name); m != nil {
+		if m := libvirtScope().FindStringSubmatch(name); m != nil {
 			id.name, id.vmm = unescape(m[2]), map[string]string{"qemu": "qemu", "ch": "cloud-hypervisor"}[m[1]]
 		}
 	}
@@ -117,7 +117,7 @@ func qemuName(value string) string {
 
 // unescape undoes systemd's escaping of names of units.
 func unescape(name string) string {
-	return escaped.ReplaceAllStringFunc(name, func(s string) string {
+	return escaped().ReplaceAllStringFunc(name, func(s string) string {
 		b, err := strconv.ParseUint(s[2:], 16, 8)
 		if err != nil {
 			return s

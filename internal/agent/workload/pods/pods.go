@@ -10,9 +10,9 @@ package pods
 import (
 	"context"
 	"errors"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -209,9 +209,9 @@ func list(root string) map[string]pod {
 // The forms of names (k8s.io/apimachinery/pkg/util/validation): a namespace is a label of DNS, a pod a subdomain. The UID of a
 // static pod is the hash of its configuration.
 var (
-	namespaceForm = regexp.MustCompile(`^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$`)
-	podForm       = regexp.MustCompile(`^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$`)
-	uidForm       = regexp.MustCompile(`^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$`)
+	namespaceForm = lazy.Regexp(`^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$`)
+	podForm       = lazy.Regexp(`^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$`)
+	uidForm       = lazy.Regexp(`^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 )
 
 const maxPodName = 253
@@ -220,7 +220,7 @@ const maxPodName = 253
 func parse(name string) (uid string, p pod, ok bool) {
 	parts := strings.Split(name, "_")
 	if len(parts) != 3 || len(parts[1]) > maxPodName ||
-		!namespaceForm.MatchString(parts[0]) || !podForm.MatchString(parts[1]) || !uidForm.MatchString(parts[2]) {
+		!namespaceForm().MatchString(parts[0]) || !podForm().MatchString(parts[1]) || !uidForm().MatchString(parts[2]) {
 		return "", pod{}, false
 	}
 	return parts[2], pod{parts[0], parts[1]}, true

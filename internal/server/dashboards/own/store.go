@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"slices"
 	"strconv"
 	"sync"
@@ -78,7 +78,7 @@ func Check(all []Dashboard) error {
 		if err := d.check(); err != nil {
 			return fmt.Errorf("dashboard %q: %w", d.ID, err)
 		}
-		if seen[d.ID] || !isID.MatchString(d.ID) {
+		if seen[d.ID] || !isID().MatchString(d.ID) {
 			return fmt.Errorf("dashboard %q: the ID is not unique, or not lower-case letters, digits and hyphens", d.ID)
 		}
 		seen[d.ID] = true
@@ -87,7 +87,7 @@ func Check(all []Dashboard) error {
 }
 
 // isID matches the form of an ID. IDs are parts of addresses and of file names.
-var isID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,26}$`)
+var isID = lazy.Regexp(`^[a-z0-9][a-z0-9-]{0,26}$`)
 
 // List returns all dashboards, the oldest first.
 func (s *store) List() []Dashboard {

@@ -9,10 +9,10 @@ package rulefile
 import (
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -276,12 +276,12 @@ func (f *File) problems(err error) []Problem {
 }
 
 // quoted matches a value that an error quotes.
-var quoted = regexp.MustCompile(`"([^"]*)"`)
+var quoted = lazy.Regexp(`"([^"]*)"`)
 
 // locate returns the line of the last value that an error quotes, or 0 when the error quotes none. Prometheus names no
 // line in errors about durations and group names.
 func (f *File) locate(text string) int {
-	m := quoted.FindStringSubmatch(text)
+	m := quoted().FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}
@@ -309,20 +309,20 @@ func ruleName(e *rulefmt.Error) string {
 }
 
 var (
-	lineColumn = regexp.MustCompile(`^(?:(\d+):\d+: )+`) // of two positions, the first
-	yamlLine   = regexp.MustCompile(`^line (\d+): `)
-	firstLine  = regexp.MustCompile(`^\d+`)
-	notFound   = regexp.MustCompile(`^field (\S+) not found in type rulefmt\.(\w+)$`)
+	lineColumn = lazy.Regexp(`^(?:(\d+):\d+: )+`) // of two positions, the first
+	yamlLine   = lazy.Regexp(`^line (\d+): `)
+	firstLine  = lazy.Regexp(`^\d+`)
+	notFound   = lazy.Regexp(`^field (\S+) not found in type rulefmt\.(\w+)$`)
 )
 
 // position splits the line number off the beginning of an error.
 func position(text string) (line int, rest string) {
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
+	if m := yamlLine().FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		return line, strings.TrimPrefix(text, m[0])
 	}
-	if m := lineColumn.FindString(text); m != "" {
-		line, _ = strconv.Atoi(firstLine.FindString(m))
+	if m := lineColumn().FindString(text); m != "" {
+		line, _ = strconv.Atoi(firstLine().FindString(m))
 		return line, strings.TrimPrefix(text, m)
 	}
 	return 0, text
@@ -341,7 +341,7 @@ func fields(kind string) []string {
 
 // advised adds advice to an error where Prometheus gives none.
 func advised(message string) string {
-	if m := notFound.FindStringSubmatch(message); m != nil {
+	if m := notFound().FindStringSubmatch(message); m != nil {
 		known := fields(m[2])
 		if near := text.Nearest(m[1], known); near != "" {
 			return fmt.Sprintf("unknown key %q; did you mean %q?", m[1], near)

@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,13 +82,13 @@ func (f *file) test(ctx context.Context, g *group) []rulefile.Problem {
 const maxSamples = 2_000_000
 
 // repeated matches how often a value is repeated, as in 1+2x10.
-var repeated = regexp.MustCompile(`x([0-9]+)`)
+var repeated = lazy.Regexp(`x([0-9]+)`)
 
 // samples returns an error if the input series have too many samples.
 func (g *group) samples() error {
 	all := 0
 	for _, s := range g.InputSeries {
-		for _, m := range repeated.FindAllStringSubmatch(s.Values, -1) {
+		for _, m := range repeated().FindAllStringSubmatch(s.Values, -1) {
 			n, err := strconv.Atoi(m[1])
 			if all += n; err != nil || n > maxSamples || all > maxSamples {
 				return fmt.Errorf("%s of the series %s: the input series of a test may have %d samples", m[0], s.Series, maxSamples)

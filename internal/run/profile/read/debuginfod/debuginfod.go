@@ -12,12 +12,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/lazy"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -105,7 +105,7 @@ func redirect(to *http.Request, via []*http.Request) error {
 // errLimit is the error of requests beyond the limits.
 var errLimit = fmt.Errorf("no more than %d requests are made to servers of debuginfod, in %v", maxRequests, allLimit)
 
-var buildID = regexp.MustCompile(`^[0-9a-f]{8,128}$`)
+var buildID = lazy.Regexp(`^[0-9a-f]{8,128}$`)
 
 // Fetch returns the path of a program, or of its debug file, with a build ID in hexadecimal digits. It downloads the file if
 // that is not in the cache. The function checks a file before it is kept and used.
@@ -114,7 +114,7 @@ func (c *Client) Fetch(id string, debug bool, check func(path string) error) (st
 	if debug {
 		kind = "debuginfo"
 	}
-	if !buildID.MatchString(id) {
+	if !buildID().MatchString(id) {
 		return "", errors.New("the build ID is unusual")
 	}
 	path := filepath.Join(c.cache, id, kind)
