@@ -254,11 +254,11 @@ func TestStacksWithoutFramePointersAreComplete(t *testing.T) {
 	t.Log(got.figures.notes())
 }
 
-// TestFewStacksAreTruncated records programs of C++ and Go, whose functions are templates or generic functions of their libraries and
+// TestFewStacksAreTruncated records programs of C++, Rust and Go, whose functions are templates or generic functions of their libraries and
 // closures. Nearly all stacks must lead to the first function of the program or of a goroutine. Those of Go are found by frame pointers.
 func TestFewStacksAreTruncated(t *testing.T) {
 	for _, one := range []struct{ name, source, build string }{
-		{"e2ecpp", "testdata/sorts.cpp", "g++ -O2 -fomit-frame-pointer -o"}, {"e2ego", "testdata/sorts.go", "go build -o"},
+		{"e2ecpp", "testdata/sorts.cpp", "g++ -O2 -fomit-frame-pointer -o"}, {"e2erust", "testdata/sorts.rs", "rustc -O -o"}, {"e2ego", "testdata/sorts.go", "go build -o"},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), one.name)

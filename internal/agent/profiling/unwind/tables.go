@@ -6,6 +6,7 @@
 package unwind
 
 import (
+	"debug/elf"
 	"errors"
 	"maps"
 	"slices"
@@ -64,8 +65,7 @@ func (t *Tables) Add(p *symbol.Process) error {
 	for _, c := range t.symbols.Code(p) {
 		one := profiling.Code{Start: c.Start, End: c.End}
 		if s := t.rows(c.Program); s.n > 0 {
-			linked, ok := c.Program.Address(c.Offset, 0)
-			if ok {
+			if linked, ok := linkedAt(c.Program, c.Offset); ok {
 				one.Bias, one.First, one.N = c.Start-linked, s.first, s.n
 				rows += s.n
 			}
@@ -76,6 +76,16 @@ func (t *Tables) Add(p *symbol.Process) error {
 		return nil
 	}
 	return t.sampler.SetCode(p.Process, all)
+}
+
+// linkedAt returns the linked address of the beginning of a mapping of code. A mapping begins with a page. Linkers such as lld let a segment
+// of code begin within the page of the file in which the segment before ends, so the last byte of the page is looked up.
+func linkedAt(p *executable.Program, offset uint64) (uint64, bool) {
+	const last = 4096 - 1
+	if linked, ok := p.Address(offset+last, elf.PF_X); ok {
+		return linked - last, true
+	}
+	return p.Address(offset, 0)
 }
 
 // maxPrograms is the number of files that are remembered.
