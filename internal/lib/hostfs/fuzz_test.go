@@ -71,6 +71,23 @@ func FuzzSwitches(f *testing.F) {
 	})
 }
 
+// FuzzRootMount: users choose names of directories and file systems. The kernel escapes white space in them.
+func FuzzRootMount(f *testing.F) {
+	f.Add([]byte("x"))
+	f.Add([]byte("1 0 9:9 / / rw"))
+	f.Add([]byte("\u00a0/\u00a0"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if root := parseRootMount(data); strings.Contains(root, "\n") {
+			t.Errorf("%q is a root", root)
+		}
+		name := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(string(data))
+		mounts := "1 0 8:1 / / rw - ext4 d rw\n2 1 0:5 /a" + name + " /b" + name + " rw - t " + name + " rw\n"
+		if root := parseRootMount([]byte(mounts)); root != "8:1 /" {
+			t.Errorf("a name changes the root to %q", root)
+		}
+	})
+}
+
 // FuzzStatus: a process chooses its name, which is the first line.
 func FuzzStatus(f *testing.F) {
 	const lines = "Uid:\t1000\t0\t0\t0\nNSpid:\t12\t7\nVmHWM:\t  9 kB\nVmRSS:\t  8 kB\nRssFile:\t  2 kB\nCpus_allowed_list:\t0-3\n"

@@ -362,7 +362,7 @@ func parseHex(digits []byte) (n uint64, ok bool) {
 // before it. It returns "" if there is none.
 func parseRootMount(data []byte) (root string) {
 	for line := range bytes.Lines(data) {
-		if f := bytes.Fields(line); len(f) > 4 && string(f[4]) == "/" {
+		if f := bytes.Split(line, []byte(" ")); len(f) > 5 && string(f[4]) == "/" {
 			root = string(f[2]) + " " + string(f[3])
 		}
 	}
