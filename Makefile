@@ -228,7 +228,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test test-packaging cluster cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-same bench-quick bench-sleepers bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
+.PHONY: test test-packaging cluster cases fuzz test-web e2e vm sgx sgx-machine sgx-product browser browser-shared browser-alone pictures bench bench-estimates bench-profiling bench-statistics bench-healthy bench-same bench-quick bench-sleepers bench-peers bench-sgx probe-cost bench-go bench-fleet bench-nodes bench-judging soak
 # The packages whose tests wait for each other, because they attach eBPF. Beside the others, so that none of these waits for them.
 # $(call attaching,CONDITION) lists those for which it holds; $$it is set if a package is one of them.
 attaching = $$($(GO) list -f '{{$$it := false}}{{range .TestImports}}{{if eq . "github.com/teescope/teescope/internal/lib/privilege/privilegetest"}}{{$$it = true}}{{end}}{{end}}{{if $(1)}}{{.ImportPath}}{{end}}' ./...)
@@ -320,6 +320,9 @@ bench-profiling: ## what sampling stacks costs: the eBPF program, the interrupt,
 bench-statistics: ## simulate load without and with changes and write how often intervals hold and findings are wrong (minutes)
 	STATISTICS_TABLE=5000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat
 	STATISTICS_TABLE=8 $(GO) test -count 1 -v -timeout 0 -run "TestErrorBudget|TestStepsAreFound" ./internal/analysis/anomaly
+
+bench-healthy: ## simulate a healthy week of machines with all healthy programs of test/cases/scenes, and write what each rule finds (HEALTHY_DAYS=7; 20 minutes of CPU time)
+	HEALTHY_DAYS=$(or $(HEALTHY_DAYS),7) $(GO) test -count 1 -v -timeout 0 -run TestHealthyWeek ./test/cases
 
 bench-same: build ## record one program 3,200 times, and write how often 200 comparisons of its runs show a change (20 minutes on a quiet machine; needs root); SAME_SETS=30 for fewer, SAME_DIR=DIR to go on after an interruption
 	SAME_SETS=$(SAME_SETS) SAME_DIR=$(abspath $(SAME_DIR)) TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -v -timeout 0 -tags e2e $(if $(SUDO),-exec '$(SUDO)') -run TestRealRunsOfTheSame ./test/e2e

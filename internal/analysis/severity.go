@@ -9,6 +9,9 @@ const (
 	leastLow    = 0.01
 	leastMedium = 0.05
 	leastHigh   = 0.20
+	// leastCores is the least saving that is low, of any workload. Proposed: less than a hundredth of a core is worth no
+	// alert, and programs that do little reach 1 % of their own time by chance.
+	leastCores = 0.01
 )
 
 // LeastGain returns the least gain of a severity, or -1 for an unknown one.
@@ -41,7 +44,7 @@ func CountAtLeast[T any](list []T, severity func(T) Severity, least Severity) in
 }
 
 // SeverityOf returns the severity of the certain part of a gain. Without a gain, CPU time that is saved is low from 1 %
-// of the cores that the workload uses. Everything else is info.
+// of the cores that the workload uses and from 0.01 cores. Everything else is info.
 func SeverityOf(g *estimate.Gain, s *estimate.Saving, cores float64) Severity {
 	return severityOf(g, s, cores, 1)
 }
@@ -55,7 +58,7 @@ func severityOf(g *estimate.Gain, s *estimate.Saving, cores, part float64) Sever
 			}
 		}
 	}
-	if s != nil && s.Low > 0 && s.Low >= part*leastLow*cores {
+	if s != nil && s.Low >= part*max(leastLow*cores, leastCores) {
 		return Low
 	}
 	return Info

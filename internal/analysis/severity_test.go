@@ -25,6 +25,8 @@ func TestSeverity(t *testing.T) {
 		{gain(2, 0.2, 0.5, estimate.Claim{Limit: "CPUs", Waiting: 6}), nil, 2, Medium}, // waiting threads raise the upper end only
 		{nil, estimate.Saves(8, 9, "a"), 10, Low},                                      // nothing shows that the throughput would rise
 		{nil, estimate.Saves(0.05, 9, "a"), 10, Info},
+		{nil, estimate.Saves(0.009, 0.04, "a"), 0.05, Info}, // a fifth of very little
+		{nil, estimate.Saves(0.01, 0.04, "a"), 0.05, Low},
 		{nil, nil, 1, Info},
 	} {
 		if got := SeverityOf(c.gain, c.saving, c.cores); got != c.want {

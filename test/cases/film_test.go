@@ -21,8 +21,12 @@ type film struct {
 	instance string
 	times    []time.Time
 	series   map[string]*track
-	step     int
+	step     int     // index of the values that are made
+	dropped  int     // steps before the first value
+	last     int     // step at which the scene ends
 	seconds  float64 // between steps
+	load     map[string]float64
+	week     *week // nil: the load varies around one level, and no program is restarted
 }
 
 type track struct {
@@ -38,8 +42,9 @@ func (s *scene) series() (all []*track, times []time.Time) {
 	}
 	for i, instance := range s.Machines {
 		f := &film{scene: s, instance: instance, seconds: time.Duration(s.Interval).Seconds(), series: map[string]*track{},
-			random: rand.New(rand.NewPCG(s.Seed+uint64(i), uint64(len(s.name))+uint64(s.name[0])<<8))}
-		f.make()
+			random: rand.New(rand.NewPCG(s.Seed+uint64(i), uint64(len(s.name))+uint64(s.name[0])<<8)), load: map[string]float64{}}
+		f.last = int(sceneHistory.Seconds() / f.seconds)
+		f.advance(f.last + 1)
 		for _, id := range slices.Sorted(maps.Keys(f.series)) {
 			if !missing(f.series[id]) {
 				all = append(all, f.series[id])
@@ -50,23 +55,38 @@ func (s *scene) series() (all []*track, times []time.Time) {
 	return all, times
 }
 
-func (f *film) make() {
-	n := int(sceneHistory.Seconds() / f.seconds)
+// advance makes further steps.
+func (f *film) advance(steps int) {
 	names := slices.Sorted(maps.Keys(f.Workloads))
-	load := make(map[string]float64)
 	keep := math.Exp(-f.seconds / 60)
-	for f.step = 0; f.step <= n; f.step++ {
-		f.times = append(f.times, begin.Add(time.Duration(float64(f.step)*f.seconds*float64(time.Second))))
-		left := float64(n-f.step) * f.seconds
+	for range steps {
+		at := begin.Add(time.Duration(float64(f.dropped+f.step) * f.seconds * float64(time.Second)))
+		f.times = append(f.times, at)
+		left := float64(f.last-f.dropped-f.step) * f.seconds
 		var m machineLoad
 		for _, name := range names {
 			a := f.Workloads[name]
-			load[name] = keep*load[name] + math.Sqrt(1-keep*keep)*f.random.NormFloat64()
+			f.load[name] = keep*f.load[name] + math.Sqrt(1-keep*keep)*f.random.NormFloat64()
 			sd := cmp.Or(a.SD, 0.1)
-			f.workload(name, a, left, math.Exp(sd*load[name]-sd*sd/2), &m)
+			load := math.Exp(sd*f.load[name] - sd*sd/2)
+			if f.week != nil {
+				load, a = load*f.week.level(f, name, at), f.week.restarted(f, name, a, left)
+			}
+			f.workload(name, a, left, load, &m)
 		}
 		f.machine(m)
+		f.step++
 	}
+}
+
+// forget drops all values but the last ones.
+func (f *film) forget(but int) {
+	cut := max(0, f.step-but)
+	f.times = slices.Delete(f.times, 0, cut)
+	for _, t := range f.series {
+		t.values = slices.Delete(t.values, 0, min(cut, len(t.values)))
+	}
+	f.step, f.dropped = f.step-cut, f.dropped+cut
 }
 
 // sorted returns figures by name, so that the noise of each is the same in every run.

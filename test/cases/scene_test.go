@@ -150,13 +150,24 @@ func scenes(t *testing.T) (all []scene) {
 // evaluate judges a scene.
 func (s *scene) evaluate(t *testing.T) engine.Result {
 	t.Helper()
-	db := prom.NewStore()
 	all, times := s.series()
+	result, err := engine.Evaluate(t.Context(), s.store(t, all, times), rules.All(), engine.Options{Window: sceneWindow, At: times[len(times)-1], Limiter: rules.Limits()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// store returns series as a source. A series may have fewer values than there are times.
+func (s *scene) store(t *testing.T, all []*track, times []time.Time) query.Source {
+	t.Helper()
+	db := prom.NewStore()
 	for _, one := range all {
-		for len(one.values) < len(times) {
-			one.values = append(one.values, math.NaN())
+		values := slices.Clone(one.values)
+		for len(values) < len(times) {
+			values = append(values, math.NaN())
 		}
-		if err := db.AddSeries(one.labels, times, one.values); err != nil {
+		if err := db.AddSeries(one.labels, times, values); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 	}
@@ -164,11 +175,7 @@ func (s *scene) evaluate(t *testing.T) engine.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := engine.Evaluate(t.Context(), source, rules.All(), engine.Options{Window: sceneWindow, At: times[len(times)-1], Limiter: rules.Limits()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return source
 }
 
 // score compares what was said about a scene with what is true.

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/ledger"
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/analysis/rules"
+)
+
+const (
+	// weekDays is the variable with the number of days that TestHealthyWeek simulates.
+	weekDays = "HEALTHY_DAYS"
+	// weekChunk is the part of a week that is in memory at once.
+	weekChunk = time.Hour
+	// down is how long a program is away when it is restarted.
+	down = 30 * time.Second
+)
+
+// A shape is how the load of a program depends on the time. 1 is the load of its scene, and its highest one except for chance.
+type shape struct {
+	name  string
+	tau   time.Duration // of an autoregressive process of first order
+	sd    float64       // of its logarithm
+	level func(at time.Time, phase time.Duration) float64
+}
+
+func steadily(time.Time, time.Duration) float64 { return 1 }
+
+// byDay is three times higher at noon than at midnight.
+func byDay(at time.Time, phase time.Duration) float64 {
+	of := float64(at.Add(phase/8).Unix()%86400) / 86400
+	return math.Exp(-math.Log(3) / 2 * (1 + math.Cos(2*math.Pi*of)))
+}
+
+// byWeek is byDay with a quarter of the load on weekends.
+func byWeek(at time.Time, phase time.Duration) float64 {
+	if d := at.Weekday(); d == time.Saturday || d == time.Sunday {
+		return byDay(at, phase) / 4
+	}
+	return byDay(at, phase)
+}
+
+// jobs has a fifth of the load, except for a part of each period.
+func jobs(every, lasts time.Duration) func(time.Time, time.Duration) float64 {
+	return func(at time.Time, phase time.Duration) float64 {
+		if time.Duration(at.UnixNano()+int64(phase))%every < lasts {
+			return 1
+		}
+		return 0.2
+	}
+}
+
+// shapes are the loads of a simulated week, as in internal/analysis/anomaly.
+var shapes = []shape{
+	{"steady", time.Minute, 0.05, steadily},
+	{"wandering in minutes", 5 * time.Minute, 0.3, steadily},
+	{"wandering in a quarter of an hour", 15 * time.Minute, 0.3, steadily},
+	{"wandering in an hour", time.Hour, 0.2, steadily},
+	{"days", 5 * time.Minute, 0.1, byDay},
+	{"days and weekends", 5 * time.Minute, 0.1, byWeek},
+	{"a job every ten minutes", time.Minute, 0.05, jobs(10*time.Minute, 2*time.Minute)},
+	{"a job every hour", time.Minute, 0.05, jobs(time.Hour, 6*time.Minute)},
+	{"a job every day", time.Minute, 0.05, jobs(24*time.Hour, 20*time.Minute)},
+	{"a job every seven hours", time.Minute, 0.05, jobs(7*time.Hour, 20*time.Minute)},
+}
+
+// A week is the load of the programs of a machine. Each program is restarted once.
+type week struct {
+	from time.Duration // begins this long after [begin], so that the day of the week is right
+	seed uint64
+	slow map[string]float64
+}
+
+func (w *week) of(name string) (s shape, r *rand.Rand) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	r = rand.New(rand.NewPCG(w.seed, h.Sum64()))
+	return shapes[r.IntN(len(shapes))], r
+}
+
+func (w *week) level(f *film, name string, at time.Time) float64 {
+	s, r := w.of(name)
+	keep := math.Exp(-f.seconds / s.tau.Seconds())
+	w.slow[name] = keep*w.slow[name] + math.Sqrt(1-keep*keep)*f.random.NormFloat64()
+	phase := time.Duration(r.Int64N(int64(24 * time.Hour)))
+	return s.level(at.Add(w.from), phase) * math.Exp(s.sd*w.slow[name]-s.sd*s.sd/2)
+}
+
+// restarted returns the program as it is at a time: its counters begin again after its restart.
+func (w *week) restarted(f *film, name string, a *actor, left float64) *actor {
+	_, r := w.of(name)
+	_ = r.Int64N(int64(24 * time.Hour)) // the phase
+	restart := r.Float64() * float64(f.last) * f.seconds
+	if left > restart {
+		return a
+	}
+	again := *a
+	again.Began = max(1, restart-down.Seconds())
+	if left <= again.Began && left > again.Began-f.seconds {
+		for _, t := range f.series {
+			if t.labels["workload"] == name || t.labels["name"] == name {
+				t.sum = 0
+			}
+		}
+	}
+	return &again
+}
+
+// healthyMachines are machines with the programs of all scenes in which nothing is wrong, by TEE.
+func healthyMachines(t *testing.T) map[string]*scene {
+	t.Helper()
+	all := make(map[string]*scene)
+	cores := make(map[string]float64)
+	for _, s := range scenes(t) {
+		if len(s.Find)+len(s.Allow)+len(s.Extra)+len(s.Gauges)+len(s.Without) > 0 || s.Steal+s.Reclaim+s.Network.Resent+s.Network.Drops > 0 || len(s.Machines) > 1 {
+			continue
+		}
+		for name, a := range s.Workloads {
+			if a.Was != nil || a.Began > 0 || a.IO > 0.3 {
+				continue
+			}
+			m := all[s.TEE]
+			if m == nil {
+				m = &scene{GHz: s.GHz, TEE: s.TEE, Nodes: 1, DiskMS: 0.4, Interval: duration(15 * time.Second), Machines: []string{host}, Workloads: map[string]*actor{}, name: s.TEE}
+				all[s.TEE] = m
+			}
+			m.Workloads[s.name+"-"+name] = a
+			cores[s.TEE] += a.User + a.System
+		}
+		if m := all[s.TEE]; m != nil {
+			m.EPC += s.EPC
+		}
+	}
+	for tee, m := range all {
+		m.CPUs = 8 + int(1.5*cores[tee])
+	}
+	return all
+}
+
+// An opening is a finding that opened, or whose severity rose.
+type opening struct {
+	rule, workload string
+	severity       analysis.Severity
+}
+
+// watch looks at a machine each minute, as a server does, and returns what opened.
+func (m *scene) watch(t *testing.T, w *week, lasts, step time.Duration) (opened map[opening]int, looks int) {
+	t.Helper()
+	opened = make(map[opening]int)
+	l, err := ledger.Open("", slog.New(slog.DiscardHandler), func(e ledger.Event) {
+		if e.Kind == ledger.Opened || e.Kind == ledger.SeverityChanged && e.Finding.Severity.AtLeast(e.Was) {
+			if opened[opening{e.Finding.Rule, e.Finding.Workload, e.Finding.Severity}]++; e.Finding.Severity != analysis.Info {
+				t.Logf("%s: %s at %s (%s): %s", e.At.Add(w.from).Format("Mon 15:04"), e.Finding.Rule, e.Finding.Workload, e.Finding.Severity, e.Finding.Cause)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &film{scene: m, instance: host, seconds: time.Duration(m.Interval).Seconds(), series: map[string]*track{}, load: map[string]float64{}, week: w,
+		random: rand.New(rand.NewPCG(w.seed, 1))}
+	steps := func(d time.Duration) int { return int(d.Seconds() / f.seconds) }
+	f.last = steps(sceneHistory + lasts)
+	f.advance(steps(sceneHistory) + 1)
+	for done := time.Duration(0); done < lasts; done += weekChunk {
+		f.advance(steps(weekChunk))
+		source := m.store(t, slices.Collect(maps.Values(f.series)), f.times)
+		from := begin.Add(sceneHistory + done)
+		for at := from.Add(step); !at.After(from.Add(weekChunk)); at = at.Add(step) {
+			open := l.Severities()
+			r, err := engine.Evaluate(t.Context(), source, rules.All(), engine.Options{Window: sceneWindow, At: at, Timeout: 10 * time.Minute, PerQuery: time.Minute, Limiter: rules.Limits(),
+				Open: func(rule, workload, instance string) analysis.Severity {
+					return open[analysis.ID(rule, workload, instance)]
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range r.Problems {
+				if p.Kind == query.Failed || p.Kind == query.Broken || p.Kind == query.Bounded {
+					t.Fatalf("%s: %s (%s)", p.Kind, p.Error, p.Query)
+				}
+			}
+			if err := l.Update(ledger.Observation{At: at, Window: sceneWindow, Findings: r.Findings, AtOnce: r.AtOnce, Knows: r.Knows}); err != nil {
+				t.Fatal(err)
+			}
+			looks++
+		}
+		f.forget(steps(sceneHistory) + 1)
+	}
+	return opened, looks
+}
+
+// TestHealthyWeek: on machines whose programs have nothing wrong, no rule opens a finding above info. The load varies by chance, by
+// day, by weekend and by periodic jobs, and each program is restarted once. By default it is a part of a Monday, and with HEALTHY_DAYS
+// it begins on Thursday and also writes the rate of each rule.
+func TestHealthyWeek(t *testing.T) {
+	w := week{from: 4*24*time.Hour + 7*time.Hour, seed: 7}
+	lasts, step := 3*time.Hour, 3*time.Minute
+	if days, _ := strconv.ParseFloat(os.Getenv(weekDays), 64); days > 0 {
+		w.from, lasts, step = 0, time.Duration(days*float64(24*time.Hour)).Truncate(weekChunk), time.Minute
+	}
+	opened := make(map[opening]int)
+	watched := 0
+	machines := healthyMachines(t)
+	for _, tee := range slices.Sorted(maps.Keys(machines)) {
+		m := machines[tee]
+		its := w
+		its.slow = make(map[string]float64)
+		found, looks := m.watch(t, &its, lasts, step)
+		for o, n := range found {
+			opened[o] += n
+		}
+		watched += len(m.Workloads)
+		t.Logf("tee=%s: %d workloads, %d CPUs, %d looks in %s", tee, len(m.Workloads), m.CPUs, looks, lasts)
+	}
+	weeks := float64(watched) * lasts.Hours() / (7 * 24)
+	above := 0
+	of := map[string]map[analysis.Severity]int{}
+	for o, n := range opened {
+		if o.severity != analysis.Info {
+			above += n
+			t.Errorf("%s opens %d times at %s with the severity %s", o.rule, n, o.workload, o.severity)
+		}
+		if of[o.rule] == nil {
+			of[o.rule] = map[analysis.Severity]int{}
+		}
+		of[o.rule][cmp.Or(o.severity, analysis.Info)] += n
+	}
+	for _, rule := range rules.All() {
+		text := ""
+		for severity, n := range of[rule.Name] {
+			text += fmt.Sprintf(" %s %d (%.1f a week)", severity, n, float64(n)/weeks*workloads)
+		}
+		t.Logf("%-22s%s", rule.Name, cmp.Or(text, " nothing"))
+	}
+	t.Logf("%.1f weeks of a workload: %d findings above info, %.2f a week for %d workloads, at most %.2f with 95 %% confidence",
+		weeks, above, float64(above)/weeks*workloads, workloads, poissonUpper(float64(above))/weeks*workloads)
+	if watched < 30 || len(machines) < 3 {
+		t.Errorf("%d workloads of %d machines: the test shows little", watched, len(machines))
+	}
+}
