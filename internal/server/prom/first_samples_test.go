@@ -4,6 +4,7 @@ package prom
 
 import (
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -39,7 +40,7 @@ func TestASeriesOfOneScrapeEnds(t *testing.T) {
 			fmt.Fprintln(w, "once 1\nonce{le=\"\"} 2")
 		}
 	})
-	eventually(t, generous, "the end of the series", func() bool {
+	waittest.Until(t, "the end of the series", func() bool {
 		_, _, had := samples(t, s, "once[5m]")
 		_, _, later := samples(t, s, "kept[5m]")
 		has, _, _ := samples(t, s, "once")
@@ -53,7 +54,7 @@ func TestSeveralSamplesOfANewSeries(t *testing.T) {
 	s := scrapes(t, func(w http.ResponseWriter, _ int64) {
 		fmt.Fprintf(w, "timed 1 %d\ntimed 2 %d\nold 1 %d\n", now-2000, now-1000, now-24*time.Hour.Milliseconds())
 	})
-	eventually(t, generous, "both samples", func() bool {
+	waittest.Until(t, "both samples", func() bool {
 		_, _, values := samples(t, s, "timed[5m]")
 		return len(values) == 2 && values[0] == 1 && values[1] == 2
 	})
@@ -82,7 +83,7 @@ func TestARefusedScrapeLeavesNothing(t *testing.T) {
 		}
 		fmt.Fprintln(w, "kept 1")
 	})
-	eventually(t, generous, "the failures and two successes", func() bool {
+	waittest.Until(t, "the failures and two successes", func() bool {
 		_, _, up := samples(t, s, "up[5m]")
 		return len(up) >= 4 && up[0] == 0 && up[1] == 0 && up[2] == 1 && up[3] == 1
 	})
