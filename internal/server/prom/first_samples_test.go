@@ -4,7 +4,6 @@ package prom
 
 import (
 	"fmt"
-	"github.com/teescope/teescope/internal/lib/waittest"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // scrapes returns a server that scrapes one target ten times a second. The target answers each request with its number.
