@@ -46,7 +46,7 @@ func TestNode(t *testing.T) {
 	t.Run("short pod", func(t *testing.T) { short(t, at) })
 	t.Run("API server away", func(t *testing.T) { away(t, at, carts) })
 	t.Run("upgrade", func(t *testing.T) {
-		i.upgrade(realValues + "\nagent: {config: {overhead: {budget: 3%}}}")
+		i.upgrade(fmt.Sprintf(realValues, "3%"))
 		eventually(t, "another agent", func(ctx context.Context) error {
 			all, err := i.pods(ctx)
 			if err != nil {
