@@ -18,7 +18,7 @@ extern void asm_exc_page_fault __ksym __weak;
 extern void asm_fred_entrypoint_kernel __ksym __weak;
 
 enum {
-	KERNEL_FRAMES = 40, /* of the kernel's stack */
+	KERNEL_FRAMES = 32, /* of the kernel's stack */
 	ENTRY_BYTES = 64,   /* of an entry, to its return address */
 };
 

@@ -84,7 +84,7 @@ func TestASampledProbeIsSwitchedOffAndOn(t *testing.T) {
 	oneGroup(k, s)
 	it := s.Get(slotFirst)
 	endsCycle := func(calls uint64) uint64 {
-		k.count(0, slotFirst).Calls[0] += calls
+		k.count(0, slotFirst).call(0, calls)
 		k.count(0, slotFirst).Faults[0][0] += 100
 		time.Sleep(sampling.Period / 20) // half of a window
 		s.readRows()
