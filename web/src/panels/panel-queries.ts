@@ -28,7 +28,7 @@ export interface PanelQuery {
 export const ERROR_PREFIX = "± ";
 
 /** Names the error of the sum of all series, after that prefix. */
-export const SUM = "sum of all";
+const SUM = "sum of all";
 
 /** Returns the queries of a chart, and those of its errors. */
 export function chartQueries(def: ChartDef): readonly Query[] {
