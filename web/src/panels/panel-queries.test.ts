@@ -4,8 +4,9 @@ import { describe, expect, it } from "vitest";
 import { splitErrors } from "../lib/series";
 import { DASHBOARDS } from "./dashboards";
 import { chartQueries, ERROR_PREFIX, estimateNote } from "./panel-queries";
+import type { ChartDef } from "./types";
 
-const charts = DASHBOARDS.flatMap((d) => d.sections.flatMap((s) => s.panels)).filter((p) => p.kind === "lines" || p.kind === "stacked");
+const charts = DASHBOARDS.flatMap((d) => d.sections.flatMap((s) => s.panels)).filter((p): p is ChartDef => p.kind === "lines" || p.kind === "stacked");
 
 describe("the error of the sum of all series", () => {
   const [first] = charts.filter((p) => p.errorOfSum !== undefined);
