@@ -234,9 +234,15 @@ func WithoutNative(expr, message string) (string, bool) {
 
 // Complete has parameters of a request with which a database of several machines returns an error if some of them do not answer:
 // those of VictoriaMetrics' cluster and of Thanos. By default both leave out what these machines have, so a sum is too small and a
-// workload seems to have ended. Other databases ignore the parameters.
+// workload seems to have ended. Most other databases ignore the parameters: see [RefusesComplete].
 func Complete() map[string]string {
 	return map[string]string{"deny_partial_response": "1", "partial_response": "false"}
+}
+
+// RefusesComplete reports whether an error with the status 400 is about the parameters of [Complete]. Google's managed Prometheus refuses
+// each parameter that it does not know.
+func RefusesComplete(message string) bool {
+	return strings.Contains(message, "Unknown name") && strings.Contains(message, "partial_response")
 }
 
 // nameLabel is the label that holds a metric's name.

@@ -146,6 +146,13 @@ func (p *Proxy) askPortably(ctx context.Context, path string, params url.Values)
 		return resp, err
 	}
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the client gets the same error
+	if params.Has("partial_response") && promql.RefusesComplete(string(said)) {
+		_ = resp.Body.Close() // nothing was written
+		for name := range promql.Complete() {
+			params.Del(name)
+		}
+		return p.askPortably(ctx, path, params)
+	}
 	if portable, ok := promql.WithoutNative(params.Get("query"), string(said)); ok {
 		_ = resp.Body.Close() // nothing was written
 		params.Set("query", portable)

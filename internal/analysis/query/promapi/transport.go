@@ -3,12 +3,14 @@
 package promapi
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,36 +30,73 @@ const (
 )
 
 // transport requests complete answers, bounds them, retries where that can help, and turns answers that are not from Prometheus into errors.
-type transport struct{ server *remote.Server }
+type transport struct {
+	server *remote.Server
+	plain  atomic.Bool // the server refuses the parameters that request complete answers
+}
 
 // clientOf returns a client whose time limit covers all tries of a request.
 func clientOf(s *remote.Server) *http.Client {
 	c := s.Client()
-	c.Transport = transport{s}
+	c.Transport = &transport{server: s}
 	return c
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	params := r.URL.Query()
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.plain.Load() {
+		return t.try(r)
+	}
+	all := r.Clone(r.Context())
+	params := all.URL.Query()
 	for name, value := range promql.Complete() {
 		params.Set(name, value)
 	}
-	r.URL.RawQuery = params.Encode()
+	all.URL.RawQuery = params.Encode()
+	resp, err := t.try(all)
+	if err != nil || resp.StatusCode != http.StatusBadRequest {
+		return resp, err
+	}
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint)) // the caller gets the same error
+	if !promql.RefusesComplete(string(said)) {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(said), resp.Body), resp.Body}
+		return resp, nil
+	}
+	resp.Body.Close()
+	t.plain.Store(true)
+	if r, err = again(r); err != nil {
+		return nil, err
+	}
+	return t.try(r)
+}
+
+// again returns a request with a body that was not read.
+func again(r *http.Request) (*http.Request, error) {
+	if r.GetBody == nil {
+		return r, nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body = body
+	return r, nil
+}
+
+// try sends a request, and repeats it where that can help.
+func (t *transport) try(r *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		resp, err := t.server.RoundTrip(r)
-		wait, again := retryable(resp, err)
-		if !again || try == tries {
+		wait, may := retryable(resp, err)
+		if !may || try == tries {
 			return t.judge(r, resp, err)
 		}
-		if r.GetBody != nil {
-			body, err := r.GetBody()
-			if err != nil {
-				return nil, err
-			}
-			r = r.Clone(r.Context())
-			r.Body = body
+		if r, err = again(r); err != nil {
+			return nil, err
 		}
 		if resp != nil {
 			resp.Body.Close()
@@ -86,7 +125,7 @@ func retryable(resp *http.Response, err error) (wait time.Duration, again bool) 
 }
 
 // judge passes on answers that the client library understands, bounded in size.
-func (t transport) judge(r *http.Request, resp *http.Response, err error) (*http.Response, error) {
+func (t *transport) judge(r *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
