@@ -34,7 +34,7 @@ type explainedError struct{ error }
 func (e *explainedError) Unwrap() error { return e.error }
 
 // complaint returns an error for an answer that the client library would not understand.
-func (t transport) complaint(status int, isJSON bool, body []byte) error {
+func (t *transport) complaint(status int, isJSON bool, body []byte) error {
 	var envelope struct {
 		Error string `json:"error"`
 	}
