@@ -30,6 +30,11 @@ const (
 	maxFunctions = 4096 // of all files
 	maxTables    = 64
 	maxKnown     = 1 << 16 // processes
+	// maxCandidates is the number of files in one scan, the same file once for each process.
+	maxCandidates = 1 << 10
+	// maxMapped is the number of mapped files, and maxUses that of pairs of a process and a file. If there are more, no probe is set,
+	// because it is not known which processes the kernel would wait for.
+	maxMapped, maxUses = 1 << 16, 1 << 20
 	// listEvery is the interval between two scans of all processes. A scan also finds runtimes that a process mapped later. A scan that
 	// takes long is repeated later: scans take at most one listShare-th of the time.
 	listEvery = time.Second
@@ -50,6 +55,8 @@ type Finder struct {
 	tables    map[profiling.Table]bool
 	known     map[int]looked
 	users     map[hostfs.FileID][]int // the processes that map a file, as mappings show it, at the last look
+	uses      int                     // in users
+	unread    error                   // why users may lack processes; nil if it lacks none
 	functions int
 	next      time.Time // of the next scan
 	problems  []string
@@ -67,6 +74,7 @@ type file struct {
 	mapped  hostfs.FileID // as mappings show it
 	program *executable.Program
 	probed  map[uint64]bool // linked addresses
+	done    bool            // the functions of its runtime are probed, or cannot be
 	links   []io.Closer
 }
 
@@ -113,15 +121,20 @@ func (f *Finder) Find() error {
 			return err
 		}
 		seen := make(map[int]looked, len(pids))
-		f.users = map[hostfs.FileID][]int{}
-		var changed []changed
-		for _, pid := range pids[:min(len(pids), maxKnown)] {
-			if one, is := f.look(pid, seen); is {
-				changed = append(changed, one)
-			}
+		f.users, f.uses, f.unread = map[hostfs.FileID][]int{}, 0, nil
+		if len(pids) > maxKnown {
+			f.unread = fmt.Errorf("%w: there are more than %d processes", errUnsafe, maxKnown)
 		}
-		for _, one := range changed {
-			f.process(one, seen)
+		var found []candidate
+		for _, pid := range pids[:min(len(pids), maxKnown)] {
+			found = append(found, f.look(pid, seen, maxCandidates-len(found))...)
+		}
+		for _, one := range found {
+			if err := f.runtime(one.pid, one.Mapping, one.runtime); reader.Unanswered(err) || errors.Is(err, errUnsafe) {
+				delete(seen, one.pid) // the next look tries again
+			} else if err != nil {
+				f.problem(string(one.Path), err)
+			}
 		}
 		f.known = seen
 		f.next = began.Add(max(listEvery, listShare*time.Since(began)))
@@ -138,58 +151,80 @@ func (f *Finder) Find() error {
 	return err
 }
 
-// changed is a process whose files may have changed.
-type changed struct {
-	pid  int
-	maps []hostfs.Mapping
+// candidate is a mapped file that may have functions of a runtime.
+type candidate struct {
+	hostfs.Mapping
+	pid     int
+	runtime string
 }
 
-// look reads the mappings of a process, and reports whether its files may have changed.
-func (f *Finder) look(pid int, seen map[int]looked) (one changed, is bool) {
+// look reads the mappings of a process. If they may have changed, it returns those of files that may have functions of a runtime, up
+// to a number. No other mappings are kept: a process can have tens of thousands.
+func (f *Finder) look(pid int, seen map[int]looked, most int) []candidate {
 	program, err := f.Host.Program(uint32(pid))
 	if err != nil {
-		return one, false // it has ended, or is one of the kernel
+		f.silent(err)
+		return nil // it has ended, or is one of the kernel
 	}
 	maps, err := f.Host.Mappings(uint32(pid))
 	if err != nil {
-		return one, false
+		f.silent(err)
+		return nil
 	}
-	for _, m := range maps {
-		if users := f.users[m.File]; m.Executable && (len(users) == 0 || users[len(users)-1] != pid) {
-			f.users[m.File] = append(users, pid)
-		}
-	}
+	f.note(pid, maps)
 	now := looked{program, len(maps)}
-	seen[pid] = now
-	return changed{pid, maps}, f.known[pid] != now
-}
-
-// process looks at the files of a process.
-func (f *Finder) process(of changed, seen map[int]looked) {
-	pid, maps := of.pid, of.maps
+	if f.known[pid] == now {
+		seen[pid] = now
+		return nil
+	}
 	process := f.Host.Of(uint32(pid))
 	clues, err := reader.Of(f.Host.Reads, pid, func() (tee.Clues, error) { return tee.CluesOf(process), nil })
 	if err != nil {
-		delete(seen, pid) // the next look tries again
-		return
+		return nil // the next look tries again
 	}
 	for _, m := range maps {
 		clues.Mapped(string(m.Path))
 	}
 	exe, _ := process.Executable() // as named in its mappings
 	done := map[string]bool{}
+	var found []candidate
 	for _, m := range maps {
 		mapped := string(m.Path)
 		runtime := functions.InFile(runtimeOf(clues), mapped, mapped == exe)
 		if runtime == "" || done[mapped] {
 			continue
 		}
-		done[mapped] = true
-		if err := f.runtime(pid, m, runtime); reader.Unanswered(err) {
-			delete(seen, pid) // the next look tries again
-		} else if err != nil {
-			f.problem(mapped, err)
+		if len(found) == most {
+			return found // the next look tries again
 		}
+		done[mapped] = true
+		found = append(found, candidate{m, pid, runtime})
+	}
+	seen[pid] = now
+	return found
+}
+
+// silent remembers that a process did not answer. It may map any file.
+func (f *Finder) silent(err error) {
+	if reader.Unanswered(err) {
+		f.unread = fmt.Errorf("%w: %w", errUnsafe, err)
+	}
+}
+
+// note remembers which files a process maps. The rights of the mappings do not matter: the kernel also takes the lock of a process that
+// can only read a file, but could make the mapping executable (valid_vma in kernel/events/uprobes.c).
+func (f *Finder) note(pid int, maps []hostfs.Mapping) {
+	for _, m := range maps {
+		users := f.users[m.File]
+		if len(users) > 0 && users[len(users)-1] == pid {
+			continue
+		}
+		if f.uses >= maxUses || users == nil && len(f.users) >= maxMapped {
+			f.unread = fmt.Errorf("%w: the processes of the machine map too many files", errUnsafe)
+			return
+		}
+		f.users[m.File] = append(users, pid)
+		f.uses++
 	}
 }
 
@@ -204,32 +239,33 @@ func runtimeOf(c tee.Clues) teelabel.Runtime {
 }
 
 // open opens a mapped file, or returns the one that is open already.
-func (f *Finder) open(pid int, m hostfs.Mapping) (one *file, isNew bool, err error) {
+func (f *Finder) open(pid int, m hostfs.Mapping) (*file, error) {
 	opened, id, err := f.Host.Open(uint32(pid), m)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if one := f.files[id]; one != nil {
-		return one, false, opened.Close()
+		return one, opened.Close()
 	}
 	program, err := executable.Read(f.Host.Reader(uint32(pid), opened))
 	if err == nil && len(f.files) >= maxFiles {
 		err = fmt.Errorf("the limit of %d files is reached", maxFiles)
 	}
 	if err != nil {
-		return nil, false, errors.Join(err, opened.Close())
+		return nil, errors.Join(err, opened.Close())
 	}
-	one = &file{opened: opened, mapped: m.File, program: program, probed: map[uint64]bool{}}
+	one := &file{opened: opened, mapped: m.File, program: program, probed: map[uint64]bool{}}
 	f.files[id] = one
-	return one, true, nil
+	return one, nil
 }
 
 // runtime probes the functions of a runtime in a file, once.
 func (f *Finder) runtime(pid int, m hostfs.Mapping, runtime string) error {
-	one, isNew, err := f.open(pid, m)
-	if err != nil || !isNew {
+	one, err := f.open(pid, m)
+	if err != nil || one.done {
 		return err
 	}
+	one.done = true
 	all, err := functions.Calls(runtime, one.program)
 	if err != nil {
 		return err
@@ -242,18 +278,21 @@ func (f *Finder) runtime(pid int, m hostfs.Mapping, runtime string) error {
 			err = errors.Join(err, f.probe(one, []uint64{c.Address}, true))
 		}
 	}
-	return errors.Join(err, f.probe(one, addresses, false))
+	err = errors.Join(err, f.probe(one, addresses, false))
+	one.done = !errors.Is(err, errUnsafe)
+	return err
 }
 
 // probe attaches to functions of a file that have no probe yet.
 func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 	var sites []profiling.Function
+	var marked []uint64
 	var errs []error
 	for _, a := range addresses {
 		if one.probed[a] {
 			continue
 		}
-		one.probed[a] = true
+		one.probed[a], marked = true, append(marked, a)
 		if f.functions >= maxFunctions {
 			return fmt.Errorf("more than %d functions", maxFunctions)
 		}
@@ -268,6 +307,9 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 		return errors.Join(errs...)
 	}
 	if err := f.answer(one); err != nil {
+		for _, a := range marked { // the next look tries again
+			delete(one.probed, a)
+		}
 		return errors.Join(append(errs, err)...)
 	}
 	link, err := f.Sampler.AttachFunctions(hostfs.DescriptorPath(int(one.opened.Fd())), sites)
@@ -287,6 +329,9 @@ var errUnsafe = errors.New("a process that maps the file does not answer")
 // answer returns an error if a process that maps a file holds the lock of its memory. The kernel waits for these locks while it attaches
 // probes, and no process of the machine can fork in that time (register_for_each_vma in kernel/events/uprobes.c).
 func (f *Finder) answer(one *file) error {
+	if f.unread != nil {
+		return f.unread
+	}
 	for _, pid := range f.users[one.mapped] {
 		if err := f.Host.Answers(uint32(pid)); err != nil {
 			return fmt.Errorf("%w: %w", errUnsafe, err)
@@ -307,7 +352,7 @@ func (f *Finder) table(t profiling.Table) bool {
 			continue
 		}
 		err := f.tableIn(t, m)
-		if reader.Unanswered(err) {
+		if reader.Unanswered(err) || errors.Is(err, errUnsafe) {
 			return false
 		}
 		if err != nil {
@@ -320,7 +365,7 @@ func (f *Finder) table(t profiling.Table) bool {
 }
 
 func (f *Finder) tableIn(t profiling.Table, m hostfs.Mapping) error {
-	one, _, err := f.open(t.PID, m)
+	one, err := f.open(t.PID, m)
 	if err != nil {
 		return err
 	}
