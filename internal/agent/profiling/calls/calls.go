@@ -60,6 +60,7 @@ type Finder struct {
 	functions int
 	next      time.Time // of the next scan
 	problems  []string
+	stated    map[string]bool // all problems since the start
 }
 
 // looked is a process at the last look.
@@ -80,7 +81,7 @@ type file struct {
 
 // New returns a Finder that has found nothing.
 func New(o Options) *Finder {
-	return &Finder{Options: o, files: map[hostfs.FileID]*file{}, tables: map[profiling.Table]bool{}, known: map[int]looked{}}
+	return &Finder{Options: o, files: map[hostfs.FileID]*file{}, tables: map[profiling.Table]bool{}, known: map[int]looked{}, stated: map[string]bool{}}
 }
 
 // Close removes all probes.
@@ -99,7 +100,8 @@ func (f *Finder) Close() error {
 // Functions is the number of functions whose calls are sampled.
 func (f *Finder) Functions() int { return f.functions }
 
-// Problems returns the reasons why functions that were found are not sampled, as text for users. Each is returned once.
+// Problems returns the reasons why functions that were found are not sampled, as text for users. Each is returned once, and no more
+// than 16 in all, because a process can have any number of broken files.
 func (f *Finder) Problems() []string {
 	p := f.problems
 	f.problems = nil
@@ -108,8 +110,10 @@ func (f *Finder) Problems() []string {
 
 func (f *Finder) problem(file string, err error) {
 	const most = 16
-	if len(f.problems) < most {
-		f.problems = append(f.problems, fmt.Sprintf("calls in %s are not all sampled: %v", path.Base(file), err))
+	what := fmt.Sprintf("calls in %s are not all sampled: %v", path.Base(file), err)
+	if len(f.stated) < most && !f.stated[what] {
+		f.stated[what] = true
+		f.problems = append(f.problems, what)
 	}
 }
 

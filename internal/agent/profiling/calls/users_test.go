@@ -4,6 +4,7 @@ package calls
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -42,5 +43,17 @@ func TestTheMemoryForUsersIsBounded(t *testing.T) {
 	f.note(7, maps)
 	if len(f.users) != maxMapped || f.uses != maxMapped || !errors.Is(f.answer(&file{}), errUnsafe) {
 		t.Errorf("%d files with %d users are kept, and the answer is %v", len(f.users), f.uses, f.answer(&file{}))
+	}
+}
+
+func TestProblemsAreFew(t *testing.T) {
+	f, stated := New(Options{}), 0
+	for i := range 100 {
+		f.problem("libsgx_urts.so", errors.New("same"))
+		f.problem(strconv.Itoa(i), errors.New("broken"))
+		stated += len(f.Problems())
+	}
+	if stated != 16 {
+		t.Errorf("%d problems are stated, want 16", stated)
 	}
 }
