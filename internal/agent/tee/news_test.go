@@ -203,3 +203,10 @@ func TestMappingsAreReadEachTimeWithoutReports(t *testing.T) {
 		t.Errorf("the process is in %q", kind)
 	}
 }
+
+func TestMappingsThatCouldNotBeReadAreReadAgain(t *testing.T) {
+	r := machine(t, map[string]string{"proc/7/statm": "100 9 8 7 0 6 0\n"}) // reading the mappings fails
+	if _, same := r.lookAgain(7, r.look(7).mapped); same {
+		t.Error("mappings that were not read count as known")
+	}
+}

@@ -89,13 +89,16 @@ func (r Roots) look(tgid uint32) look {
 		p = living
 	}
 	c, last := CluesOf(p), []byte{}
-	_ = p.Mappings(func(m hostfs.Mapping) {
+	err := p.Mappings(func(m hostfs.Mapping) {
 		if !m.IsFile() || bytes.Equal(m.Path, last) { // the parts of a library are mapped one after another
 			return
 		}
 		last = append(last[:0], m.Path...)
 		c.Mapped(string(m.Path))
 	})
+	if err != nil {
+		pages = 0 // the next inspection reads them again
+	}
 	mapped := finding{enclave: c.Enclave, runtime: c.Runtime()}
 	found := mapped
 	found.enclave = mapped.enclave || r.opened(p)
