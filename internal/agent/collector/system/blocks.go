@@ -3,6 +3,7 @@
 package system
 
 import (
+	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -54,8 +55,9 @@ func (k *kernelSide) needless(probe string) bool {
 	return false
 }
 
-// forgetRequests removes the requests that are remembered. Their ends are not seen.
+// forgetRequests removes the requests that are remembered. Their ends are not seen. No request is lost until seesRequests.
 func forgetRequests(k *kernelSide) error {
+	atomic.StoreUint64(&k.controls[0].RequestsSince, math.MaxUint64)
 	return forget[uint64, [8]byte](k.object.Map("requests"))
 }
 
