@@ -152,10 +152,12 @@ func Each[K, V any](m *ebpf.Map, do func(K, V)) error {
 	return entries.Err()
 }
 
-// Clear removes all entries of a map with keys of type K, and returns their number.
+// Clear removes all entries of a map with keys of type K, and returns their number. If programs change the map meanwhile, some may be
+// left.
 func Clear[K any](m *ebpf.Map) (n uint64, err error) {
 	var keys []K
-	if err := Each(m, func(key K, _ []byte) { keys = append(keys, key) }); err != nil {
+	err = Each(m, func(key K, _ []byte) { keys = append(keys, key) })
+	if err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
 		return 0, err
 	}
 	for _, key := range keys {

@@ -58,7 +58,8 @@ func (k *kernelSide) needless(probe string) bool {
 // forgetRequests removes the requests that are remembered. Their ends are not seen. No request is lost until seesRequests.
 func forgetRequests(k *kernelSide) error {
 	atomic.StoreUint64(&k.controls[0].RequestsSince, math.MaxUint64)
-	return forget[uint64, [8]byte](k.object.Map("requests"))
+	_, err := bpf.Clear[uint64](k.object.Map("requests"))
+	return err
 }
 
 var blockOpNames = [blockOps]string{"read", "write", "discard"}

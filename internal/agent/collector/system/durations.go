@@ -3,11 +3,12 @@
 package system
 
 import (
-	"fmt"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
 // durations are the distributions of the time of system calls of watched processes, by number. A call that was not made has none.
@@ -103,21 +104,6 @@ func (d *distributions) free(slot uint32) {
 
 // forgetStarts removes the starts of calls that are left from the last time that calls were timed.
 func (d *distributions) forgetStarts() error {
-	return forget[uint32, callStart](d.starts)
-}
-
-// forget removes all entries of a map. Programs may change it meanwhile.
-func forget[K, V any](m *ebpf.Map) error {
-	var key K
-	var value V
-	var old []K
-	for entries := m.Iterate(); entries.Next(&key, &value); {
-		old = append(old, key)
-	}
-	for _, key := range old {
-		if err := ignoreMissing(m.Delete(key)); err != nil {
-			return fmt.Errorf("deleting the entry %v of the map %v: %w", key, m, err)
-		}
-	}
-	return nil
+	_, err := bpf.Clear[uint32](d.starts)
+	return err
 }
