@@ -21,21 +21,31 @@ func Parse(expr string) (Query, error) {
 // silent.
 func (q Query) Silent(has func(metric string) bool) bool { return silent(q.tree, has) }
 
+// inner returns the expression of which another one is the range, the sign, or the parentheses.
+func inner(node parser.Expr) parser.Expr {
+	for {
+		switch n := node.(type) {
+		case *parser.MatrixSelector:
+			node = n.VectorSelector
+		case *parser.SubqueryExpr:
+			node = n.Expr
+		case *parser.ParenExpr:
+			node = n.Expr
+		case *parser.UnaryExpr:
+			node = n.Expr
+		default:
+			return node
+		}
+	}
+}
+
 // answering are functions that return samples without samples.
 var answering = []string{"absent", "absent_over_time", "scalar", "vector"}
 
 func silent(node parser.Expr, has func(string) bool) bool {
-	switch n := node.(type) {
+	switch n := inner(node).(type) {
 	case *parser.VectorSelector:
 		return n.Name != "" && !has(n.Name)
-	case *parser.MatrixSelector:
-		return silent(n.VectorSelector, has)
-	case *parser.SubqueryExpr:
-		return silent(n.Expr, has)
-	case *parser.ParenExpr:
-		return silent(n.Expr, has)
-	case *parser.UnaryExpr:
-		return silent(n.Expr, has)
 	case *parser.AggregateExpr:
 		return silent(n.Expr, has)
 	case *parser.Call:
@@ -60,17 +70,9 @@ func silent(node parser.Expr, has func(string) bool) bool {
 func (q Query) Apart(label string) bool { return apart(q.tree, label) }
 
 func apart(node parser.Expr, label string) bool {
-	switch n := node.(type) {
+	switch n := inner(node).(type) {
 	case *parser.VectorSelector, *parser.NumberLiteral, *parser.StringLiteral:
 		return true
-	case *parser.MatrixSelector:
-		return true
-	case *parser.SubqueryExpr:
-		return apart(n.Expr, label)
-	case *parser.ParenExpr:
-		return apart(n.Expr, label)
-	case *parser.UnaryExpr:
-		return apart(n.Expr, label)
 	case *parser.AggregateExpr:
 		return !n.Without && n.Op != parser.COUNT_VALUES && slices.Contains(n.Grouping, label) && apart(n.Expr, label)
 	case *parser.Call:
