@@ -20,9 +20,9 @@ type stored struct {
 	problems []query.Problem
 }
 
-// keep removes all machines except these.
-func (b boxes) keep(machines []engine.Machine) {
-	maps.DeleteFunc(b, func(name string, _ stored) bool {
+// keepOnly removes all machines except these.
+func keepOnly[V any](byName map[string]V, machines []engine.Machine) {
+	maps.DeleteFunc(byName, func(name string, _ V) bool {
 		return !slices.ContainsFunc(machines, func(m engine.Machine) bool { return m.Name == name })
 	})
 }

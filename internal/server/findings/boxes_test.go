@@ -42,7 +42,7 @@ func TestBoxPlotsOfHalfWindows(t *testing.T) {
 		}
 	}
 	b := boxes{"a": {}, "gone": {}}
-	if b.keep([]engine.Machine{m}); len(b) != 1 {
+	if keepOnly(b, []engine.Machine{m}); len(b) != 1 {
 		t.Errorf("kept %v", b)
 	}
 }

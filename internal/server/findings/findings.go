@@ -199,8 +199,8 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	a.unusual.keep(result.Machines)
-	a.boxes.keep(result.Machines)
+	keepOnly(a.unusual, result.Machines)
+	keepOnly(a.boxes, result.Machines)
 	var all []query.Problem
 	for i, m := range result.Machines {
 		if ctx.Err() != nil {

@@ -30,13 +30,6 @@ type search struct {
 	found []analysis.Finding
 }
 
-// keep removes all machines except these.
-func (u unusual) keep(machines []engine.Machine) {
-	maps.DeleteFunc(u, func(name string, _ search) bool {
-		return !slices.ContainsFunc(machines, func(m engine.Machine) bool { return m.Name == name })
-	})
-}
-
 // due reports whether a machine must be searched again.
 func (u unusual) due(m engine.Machine, at time.Time) bool {
 	last, searched := u[m.Name]
