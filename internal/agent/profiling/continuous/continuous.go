@@ -319,7 +319,7 @@ func (p *Profiler) endEvents(on []*source) {
 	}
 }
 
-// say logs an error. Each profile may have one, so it is no more than a line a minute.
+// say logs an error, if there is one.
 func (p *Profiler) say(what string, err error) {
 	if err != nil {
 		p.opts.Log.Warn(what, "err", err)
