@@ -207,7 +207,10 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 			return errors.New("this agent has no probes")
 		}
 		one.probe = rule
-		return c.opts.Pauses(rule)
+		if reason := c.opts.Pauses(rule); reason != nil {
+			return &lackError{kind, reason}
+		}
+		return nil
 	}
 	if c.opts.Lacks == nil {
 		return nil

@@ -293,7 +293,7 @@ func TestWhatIsRefused(t *testing.T) {
 			`{"kind":"timing","seconds":1e300}`:                                           `400 seconds=1e+09 is out of range`,
 			`{"kind":"timing","seconds":5,"rule":"comm=a"}`:                               `400 only a watch and a pause have a rule`,
 			`{"kind":"pause","seconds":5}`:                                                `400 a pause needs the name of a probe`,
-			`{"kind":"pause","seconds":5,"rule":"fork"}`:                                  `400 other probes need fork`,
+			`{"kind":"pause","seconds":5,"rule":"fork"}`:                                  `422 this machine cannot do that (pause): other probes need fork`,
 			`{"kind":"watch","seconds":5}`:                                                `400 a watch needs a rule`,
 			`{"kind":"watch","seconds":5,"rule":"comm=("}`:                                `400 watch rule \"comm=(\"`,
 			`{"kind":"watch","seconds":5,"rule":"comm=\u001b"}`:                           `400 rule \"comm=\\x1b\" contains a control character`,
