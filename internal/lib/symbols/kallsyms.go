@@ -17,7 +17,7 @@ const longestFunction = 256 << 10
 
 // KernelSymbol is a function of the kernel.
 type KernelSymbol struct {
-	Address      uint64
+	Address, End uint64
 	Name, Module string // the module without brackets, empty for the kernel itself
 }
 
@@ -82,7 +82,14 @@ func Kallsyms(data []byte, addresses []uint64) (found []KernelSymbol, shown bool
 		if string(l.Name) == "_etext" || string(l.Name) == "__init_end" || len(l.Name) > Longest {
 			continue
 		}
-		found[i] = KernelSymbol{l.Address, string(l.Name), string(l.Module)}
+		end, next := l.Address+longestFunction, at
+		for next < len(all) && all[next].Address == l.Address {
+			next++
+		}
+		if next < len(all) {
+			end = min(end, all[next].Address)
+		}
+		found[i] = KernelSymbol{l.Address, end, string(l.Name), string(l.Module)}
 	}
 	return found, shown
 }

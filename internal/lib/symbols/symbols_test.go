@@ -38,6 +38,9 @@ func TestKallsyms(t *testing.T) {
 	if want := "/ first/ first/ third/ / mod_read/mod bpf_prog_0123_x/bpf /"; !shown || strings.Join(names, " ") != want {
 		t.Errorf("%q, want %q", strings.Join(names, " "), want)
 	}
+	if first, last := got[1], got[6]; first.Address != 0xffffffff81000010 || first.End != 0xffffffff81000040 || last.End != last.Address+longestFunction {
+		t.Errorf("the first function is %+v, the last one %+v", first, last)
+	}
 	if _, shown := Kallsyms([]byte("0000000000000000 T _stext\n"), addresses); shown {
 		t.Error("hidden addresses are shown")
 	}

@@ -4,6 +4,7 @@ package symbol
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,11 +23,28 @@ type fileKey struct {
 	path string
 }
 
-// file is an ELF file that processes have mapped.
+// version identifies the content of a file. Each write and each replacement changes it.
+type version struct {
+	size             int64
+	changed, written unix.Timespec // ctime and mtime
+}
+
+func versionOf(f *os.File) (version, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return version{}, err
+	}
+	return version{stat.Size, stat.Ctim, stat.Mtim}, nil
+}
+
+// file is an ELF file that processes have mapped. It is remembered for a while after its last process has ended, without being held
+// open: the programs of a build start again and again.
 type file struct {
-	program *executable.Program // nil if it is not an ELF file
+	program *executable.Program // nil if it is not an ELF file, or closed
 	buildID string
+	version version
 	closer  io.Closer // nil if there is nothing to close
+	closed  int       // for how many prunings no process has used it; 0 while it is open
 }
 
 // Close closes the file.
@@ -34,20 +52,22 @@ func (f *file) Close() error {
 	if f.closer == nil {
 		return nil
 	}
-	return f.closer.Close()
+	err := f.closer.Close()
+	f.program, f.closer = nil, nil
+	return err
 }
 
 // fileOf opens the file of a mapping, or returns nil if that is not possible. It returns an error if the process did not answer.
 // Then opening may succeed later.
 func (t *Table) fileOf(p *Process, m *Mapping) (*file, error) {
 	key := fileKey{m.id, m.Path}
-	if f, known := t.files[key]; known {
-		if f.program == nil {
-			return nil, nil
-		}
+	f, known := t.files[key]
+	switch {
+	case known && f.closed == 0 && f.program == nil:
+		return nil, nil
+	case known && f.closed == 0:
 		return f, nil
 	}
-	f := &file{}
 	if t.open >= maxFiles {
 		return nil, nil
 	}
@@ -55,16 +75,24 @@ func (t *Table) fileOf(p *Process, m *Mapping) (*file, error) {
 	if err != nil {
 		return nil, err // another process may have it where it can be opened
 	}
-	if f.program, err = executable.Read(t.host.Reader(uint32(p.PID), opened)); err != nil {
+	program, err := executable.Read(t.host.Reader(uint32(p.PID), opened))
+	if err != nil {
 		_ = opened.Close() // nothing was written
 		if !reader.Unanswered(err) {
 			t.files[key] = &file{}
 		}
 		return nil, err
 	}
-	t.files[key] = f
+	is, err := versionOf(opened)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	if !known || f.version != is {
+		f = &file{buildID: program.BuildID(), version: is}
+		t.files[key] = f
+	}
+	f.program, f.closer, f.closed = program, opened, 0
 	t.open++
-	f.closer, f.buildID = opened, f.program.BuildID()
 	return f, nil
 }
 

@@ -3,10 +3,12 @@
 package symbol
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/symbols"
@@ -53,6 +55,7 @@ func (t *Table) resolveKernel(list []int, locations []Location, names []Name) {
 		switch {
 		case s.Name != "":
 			names[i].System = s.Name
+			t.functions.add(s)
 			if s.Module != "" {
 				names[i].Library = "[" + s.Module + "]"
 			}
@@ -62,4 +65,34 @@ func (t *Table) resolveKernel(list []int, locations []Location, names []Name) {
 			names[i].Reason = foreign
 		}
 	}
+}
+
+// kernelFunctions are functions of the kernel, ascending. Those of modules and eBPF programs are not among them, because others may
+// be loaded in their place.
+type kernelFunctions []symbols.KernelSymbol
+
+// maxFunctions is the limit of functions that are kept. A kernel has 100,000, and a machine uses a few thousand of them.
+const maxFunctions = 1 << 14
+
+func (all *kernelFunctions) add(s symbols.KernelSymbol) {
+	at, known := all.find(s.Address)
+	if !known && s.Module == "" && len(*all) < maxFunctions {
+		*all = slices.Insert(*all, at, s)
+	}
+}
+
+func (all kernelFunctions) find(address uint64) (at int, exact bool) {
+	return slices.BinarySearchFunc(all, address, func(s symbols.KernelSymbol, a uint64) int { return cmp.Compare(s.Address, a) })
+}
+
+// at returns the name of the function at an address.
+func (all kernelFunctions) at(address uint64) (Name, bool) {
+	at, exact := all.find(address)
+	if !exact {
+		at--
+	}
+	if at < 0 || address >= all[at].End {
+		return Name{}, false
+	}
+	return Name{Function: symbols.Readable(all[at].Name), System: all[at].Name}, true
 }

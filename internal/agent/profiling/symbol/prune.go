@@ -8,8 +8,12 @@ import (
 	"github.com/teescope/teescope/internal/agent/profiling"
 )
 
-// maxNamed is the limit of names that are kept. If there are more, all are forgotten.
-const maxNamed = 1 << 16
+const (
+	// maxNamed is the limit of names that are kept. If there are more, all are forgotten.
+	maxNamed = 1 << 16
+	// A file that no process uses is remembered for so many prunings, and so many files are.
+	maxPrunings, maxClosed = 30, 1024
+)
 
 // namedKey is an address whose name does not change: in a file, or in the kernel.
 type namedKey struct {
@@ -23,7 +27,7 @@ func (t *Table) keyOf(l Location) (key namedKey, ok bool) {
 	case !t.Remember || m == nil:
 		return key, false
 	case m.kind == ofKernel:
-		return namedKey{address: l.Address}, true
+		return namedKey{address: l.Address}, true // of a module: functions of the kernel are remembered whole
 	case m.kind == ofFile && m.file != nil:
 		return namedKey{m.file, l.Address - m.Start + m.Offset}, true
 	}
@@ -35,8 +39,13 @@ func (t *Table) recall(l Location) (Name, bool) {
 	if !ok {
 		return Name{}, false
 	}
-	name, known := t.known[key]
-	return name, known
+	if name, known := t.known[key]; known {
+		return name, true
+	}
+	if key.file == nil {
+		return t.functions.at(key.address)
+	}
+	return Name{}, false
 }
 
 // remember keeps a name. An address without a name is looked for again: reading may have failed, and the kernel may load code there.
@@ -73,18 +82,26 @@ func (t *Table) Prune() (gone []profiling.Process, err error) {
 		}
 	}
 	t.mapped = mapped
+	remembered := map[*file]bool{}
 	for key, f := range t.files {
 		if used[f] {
 			continue
 		}
 		if f.program != nil {
 			t.open--
+			errs = append(errs, f.Close())
+		} else if f.closed == 0 {
+			delete(t.files, key) // not an ELF file
+			continue
 		}
-		errs = append(errs, f.Close())
-		delete(t.files, key)
+		if f.closed++; f.closed > maxPrunings || len(remembered) >= maxClosed {
+			delete(t.files, key)
+			continue
+		}
+		remembered[f] = true
 	}
 	for key := range t.known {
-		if key.file != nil && !used[key.file] {
+		if key.file != nil && !used[key.file] && !remembered[key.file] {
 			delete(t.known, key)
 		}
 	}

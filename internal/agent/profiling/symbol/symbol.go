@@ -81,6 +81,7 @@ type Table struct {
 	kernel    *Mapping
 	kallsyms  *hostfs.Stream // nil if it cannot be read
 	known     map[namedKey]Name
+	functions kernelFunctions // that were found
 }
 
 // New returns an empty table.
@@ -322,6 +323,7 @@ func (t *Table) find(p *Process, m *Mapping) {
 type Code struct {
 	*Mapping
 	Program *executable.Program // nil if it is none, or cannot be read
+	Version any                 // equal for the same content of the same file, also after it was closed and opened again
 }
 
 // Looks returns how often the mappings of the process were read. Code may return others after each.
@@ -337,7 +339,7 @@ func (t *Table) Code(p *Process) []Code {
 		t.find(p, m)
 		c := Code{Mapping: m}
 		if m.file != nil {
-			c.Program = m.file.program
+			c.Program, c.Version = m.file.program, m.file
 		}
 		all = append(all, c)
 	}

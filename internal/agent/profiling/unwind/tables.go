@@ -27,8 +27,8 @@ const (
 type Tables struct {
 	sampler *profiling.Sampler
 	symbols *symbol.Table
-	used    int // rows
-	files   map[*executable.Program]span
+	used    int                       // rows
+	files   map[any]span              // by the version of the file
 	looks   map[profiling.Process]int // of the processes that have tables
 	spent   time.Duration             // for sections
 	full    bool
@@ -39,7 +39,7 @@ type span struct{ first, n int }
 
 // New returns tables without a file.
 func New(sampler *profiling.Sampler, symbols *symbol.Table) *Tables {
-	return &Tables{sampler: sampler, symbols: symbols, files: map[*executable.Program]span{}, looks: map[profiling.Process]int{}}
+	return &Tables{sampler: sampler, symbols: symbols, files: map[any]span{}, looks: map[profiling.Process]int{}}
 }
 
 // Full reports whether a file or process had no room. Its stacks are found by frame pointers.
@@ -64,7 +64,7 @@ func (t *Tables) Add(p *symbol.Process) error {
 	rows := 0
 	for _, c := range t.symbols.Code(p) {
 		one := profiling.Code{Start: c.Start, End: c.End}
-		if s := t.rows(c.Program); s.n > 0 {
+		if s := t.rows(c); s.n > 0 {
 			if linked, ok := linkedAt(c.Program, c.Offset); ok {
 				one.Bias, one.First, one.N = c.Start-linked, s.first, s.n
 				rows += s.n
@@ -114,21 +114,24 @@ func (t *Tables) Prune(gone []profiling.Process) error {
 }
 
 // rows returns the rows of a file, which are made once.
-func (t *Tables) rows(p *executable.Program) span {
-	if p == nil {
+func (t *Tables) rows(of symbol.Code) span {
+	if of.Program == nil {
 		return span{}
 	}
-	if s, known := t.files[p]; known {
+	if s, known := t.files[of.Version]; known {
 		return s
 	}
-	t.files[p] = span{}
+	if _, without := t.files[of.Program]; without { // or it could not be read
+		return span{}
+	}
+	t.files[of.Program] = span{}
 	if t.spent >= maxSpent {
 		t.full = true
 		return span{}
 	}
 	began := time.Now()
 	defer func() { t.spent += time.Since(began) }()
-	section, address := p.Section(".eh_frame", maxSection)
+	section, address := of.Program.Section(".eh_frame", maxSection)
 	rows, err := rowsOf(section, address)
 	if err != nil || len(rows) == 0 {
 		return span{}
@@ -143,6 +146,7 @@ func (t *Tables) rows(p *executable.Program) span {
 	}
 	s := span{t.used, len(rows)}
 	t.used += len(rows)
-	t.files[p] = s
+	delete(t.files, of.Program)
+	t.files[of.Version] = s
 	return s
 }
