@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientname decides which addresses are one client, for every limit per client. It does not read requests, because
+// Package clientname decides which addresses are one client, for every limit per client, and limits concurrent requests of clients. It
+// does not read requests, because
 // a proxy's headers can be forged.
 package clientname
 

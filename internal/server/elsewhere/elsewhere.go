@@ -79,7 +79,7 @@ func mayPost(path string) bool {
 type Proxy struct {
 	server *remote.Server
 	client *http.Client
-	places *places
+	places *clientname.Places
 }
 
 // New returns a proxy for a server. It sends no request.
@@ -87,7 +87,7 @@ func New(s *remote.Server) *Proxy {
 	c := s.Client()
 	// A redirect would be followed with credentials of the network that this process is in.
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Proxy{server: s, client: c, places: newPlaces()}
+	return &Proxy{server: s, client: c, places: clientname.NewPlaces(maxConcurrent, maxPerClient)}
 }
 
 // ServeHTTP implements http.Handler.
@@ -108,7 +108,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, fmt.Errorf("reading the parameters: %w", err))
 		return
 	}
-	leave := p.places.take(r.Context(), clientname.Of(r.RemoteAddr)) // or the name that the HTTP server gave
+	leave := p.places.Take(r.Context(), r.RemoteAddr)
 	if leave == nil {
 		return
 	}

@@ -240,8 +240,8 @@ func TestAClientLeavesPlacesForOthers(t *testing.T) {
 	}
 	stop()
 	all.Wait()
-	if len(p.places.of) != 0 || len(p.places.all) != 0 {
-		t.Errorf("places are kept: %d clients, %d", len(p.places.of), len(p.places.all))
+	if clients, places := p.places.Requests(); clients != 0 || places != 0 {
+		t.Errorf("places are kept: %d clients, %d", clients, places)
 	}
 }
 
