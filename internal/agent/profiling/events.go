@@ -66,7 +66,7 @@ func loadExits(s *Sampler) error {
 		}
 		if err != nil {
 			errs = append(errs, err)
-			s.unseen = append(s.unseen, fmt.Sprintf("%s (%s): %s", CauseName(e.Cause), e.Tracepoint, bpf.Reason(err)))
+			s.unseen = append(s.unseen, fmt.Sprintf("not sampled: %s (%s): %s", CauseName(e.Cause), e.Tracepoint, bpf.Reason(err)))
 		}
 	}
 	if len(errs) < len(aex.Events) {
@@ -139,7 +139,7 @@ func forgetAll(s *Sampler) error {
 	return nil
 }
 
-// Unseen returns the causes of AEXs that are not sampled, and why.
+// Unseen returns which causes of AEXs are not sampled, and why, as notes.
 func (s *Sampler) Unseen() []string { return s.unseen }
 
 // CauseName is the name of the cause of an AEX, for people.

@@ -21,10 +21,11 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
-// Limits. What exceeds them is not sampled.
+// Limits. What exceeds them is not sampled. Tenants share the places of the first three.
 const (
 	maxFiles     = 64
 	maxFunctions = 4096 // of all files
@@ -32,9 +33,6 @@ const (
 	maxKnown     = 1 << 16 // processes
 	// maxCandidates is the number of files in one scan, the same file once for each process.
 	maxCandidates = 1 << 10
-	// maxMapped is the number of mapped files, and maxUses that of pairs of a process and a file. If there are more, no probe is set,
-	// because it is not known which processes the kernel would wait for.
-	maxMapped, maxUses = 1 << 16, 1 << 20
 	// listEvery is the interval between two scans of all processes. A scan also finds runtimes that a process mapped later. A scan that
 	// takes long is repeated later: scans take at most one listShare-th of the time.
 	listEvery = time.Second
@@ -54,13 +52,13 @@ type Finder struct {
 	files     map[hostfs.FileID]*file
 	tables    map[profiling.Table]bool
 	known     map[int]looked
-	users     map[hostfs.FileID][]int // the processes that map a file, as mappings show it, at the last look
-	uses      int                     // in users
-	unread    error                   // why users may lack processes; nil if it lacks none
+	users     *users
 	functions int
 	next      time.Time // of the next scan
-	problems  []string
-	stated    map[string]bool // all problems since the start
+	// Places of the files, the functions and the tables.
+	filePlaces, functionPlaces, tablePlaces *tenant.Quota
+	problems                                []string
+	stated                                  map[string]bool // all problems since the start
 }
 
 // looked is a process at the last look.
@@ -72,6 +70,7 @@ type looked struct {
 // file is an opened file of a process.
 type file struct {
 	opened  *os.File
+	owner   tenant.Tenant // of the first process that mapped it
 	mapped  hostfs.FileID // as mappings show it
 	program *executable.Program
 	probed  map[uint64]bool // linked addresses
@@ -81,7 +80,10 @@ type file struct {
 
 // New returns a Finder that has found nothing.
 func New(o Options) *Finder {
-	return &Finder{Options: o, files: map[hostfs.FileID]*file{}, tables: map[profiling.Table]bool{}, known: map[int]looked{}, stated: map[string]bool{}}
+	return &Finder{
+		Options: o, files: map[hostfs.FileID]*file{}, tables: map[profiling.Table]bool{}, known: map[int]looked{}, stated: map[string]bool{}, users: newUsers(o.Host),
+		filePlaces: tenant.NewQuota(maxFiles), functionPlaces: tenant.NewQuota(maxFunctions), tablePlaces: tenant.NewQuota(maxTables),
+	}
 }
 
 // Close removes all probes.
@@ -108,9 +110,14 @@ func (f *Finder) Problems() []string {
 	return p
 }
 
+// problem states why functions are not sampled, if there is an error. One that does not answer in time is stated too, because a
+// profile may end before it does.
 func (f *Finder) problem(file string, err error) {
 	const most = 16
-	what := fmt.Sprintf("calls in %s are not all sampled: %v", path.Base(file), err)
+	if err == nil {
+		return
+	}
+	what := fmt.Sprintf("not all calls in %s are sampled: %v", path.Base(file), err)
 	if len(f.stated) < most && !f.stated[what] {
 		f.stated[what] = true
 		f.problems = append(f.problems, what)
@@ -125,20 +132,21 @@ func (f *Finder) Find() error {
 			return err
 		}
 		seen := make(map[int]looked, len(pids))
-		f.users, f.uses, f.unread = map[hostfs.FileID][]int{}, 0, nil
+		f.users.begin()
 		if len(pids) > maxKnown {
-			f.unread = fmt.Errorf("%w: there are more than %d processes", errUnsafe, maxKnown)
+			f.users.incomplete(fmt.Errorf("there are more than %d processes", maxKnown))
 		}
 		var found []candidate
 		for _, pid := range pids[:min(len(pids), maxKnown)] {
 			found = append(found, f.look(pid, seen, maxCandidates-len(found))...)
 		}
+		f.users.finish()
 		for _, one := range found {
-			if err := f.runtime(one.pid, one.Mapping, one.runtime); reader.Unanswered(err) || errors.Is(err, errUnsafe) {
+			err := f.runtime(one.pid, one.Mapping, one.runtime)
+			if reader.Unanswered(err) || errors.Is(err, errUnsafe) {
 				delete(seen, one.pid) // the next look tries again
-			} else if err != nil {
-				f.problem(string(one.Path), err)
 			}
+			f.problem(string(one.Path), err)
 		}
 		f.known = seen
 		f.next = began.Add(max(listEvery, listShare*time.Since(began)))
@@ -148,11 +156,20 @@ func (f *Finder) Find() error {
 	}
 	tables, err := f.Sampler.Tables()
 	for _, t := range tables {
-		if !f.tables[t] && len(f.tables) < maxTables {
+		if done, known := f.tables[t]; !done && (known || f.takeTable(t)) {
 			f.tables[t] = f.table(t)
 		}
 	}
 	return err
+}
+
+// takeTable takes a place for a table, if there is one for its tenant.
+func (f *Finder) takeTable(t profiling.Table) bool {
+	err := f.tablePlaces.Take(f.Host.Reads.Tenant(t.PID))
+	if err != nil {
+		f.problem(fmt.Sprintf("process %d", t.PID), fmt.Errorf("the limit is %d tables of OCALLs: %w", maxTables, err))
+	}
+	return err == nil
 }
 
 // candidate is a mapped file that may have functions of a runtime.
@@ -167,15 +184,15 @@ type candidate struct {
 func (f *Finder) look(pid int, seen map[int]looked, most int) []candidate {
 	program, err := f.Host.Program(uint32(pid))
 	if err != nil {
-		f.silent(err)
+		f.users.silent(pid, err)
 		return nil // it has ended, or is one of the kernel
 	}
 	maps, err := f.Host.Mappings(uint32(pid))
 	if err != nil {
-		f.silent(err)
+		f.users.silent(pid, err)
 		return nil
 	}
-	f.note(pid, maps)
+	f.users.note(pid, program.Start, maps)
 	now := looked{program, len(maps)}
 	if f.known[pid] == now {
 		seen[pid] = now
@@ -208,30 +225,6 @@ func (f *Finder) look(pid int, seen map[int]looked, most int) []candidate {
 	return found
 }
 
-// silent remembers that a process did not answer. It may map any file.
-func (f *Finder) silent(err error) {
-	if reader.Unanswered(err) {
-		f.unread = fmt.Errorf("%w: %w", errUnsafe, err)
-	}
-}
-
-// note remembers which files a process maps. The rights of the mappings do not matter: the kernel also takes the lock of a process that
-// can only read a file, but could make the mapping executable (valid_vma in kernel/events/uprobes.c).
-func (f *Finder) note(pid int, maps []hostfs.Mapping) {
-	for _, m := range maps {
-		users := f.users[m.File]
-		if len(users) > 0 && users[len(users)-1] == pid {
-			continue
-		}
-		if f.uses >= maxUses || users == nil && len(f.users) >= maxMapped {
-			f.unread = fmt.Errorf("%w: the processes of the machine map too many files", errUnsafe)
-			return
-		}
-		f.users[m.File] = append(users, pid)
-		f.uses++
-	}
-}
-
 // runtimeOf returns the runtime of a process, as the counts of transitions recognise it. A program with an enclave of no known
 // runtime may be one of Open Enclave, which leaves no trace if all of it is linked statically. Functions that its file does not
 // have get no probe.
@@ -252,15 +245,23 @@ func (f *Finder) open(pid int, m hostfs.Mapping) (*file, error) {
 		return one, opened.Close()
 	}
 	program, err := executable.Read(f.Host.Reader(uint32(pid), opened))
-	if err == nil && len(f.files) >= maxFiles {
-		err = fmt.Errorf("the limit of %d files is reached", maxFiles)
-	}
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
-	one := &file{opened: opened, mapped: m.File, program: program, probed: map[uint64]bool{}}
-	f.files[id] = one
+	one := &file{opened: opened, owner: f.Host.Reads.Tenant(pid), mapped: m.File, program: program, probed: map[uint64]bool{}}
+	if err := f.add(id, one); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
 	return one, nil
+}
+
+// add adds a file, if there is a place for its tenant.
+func (f *Finder) add(id hostfs.FileID, one *file) error {
+	if err := f.filePlaces.Take(one.owner); err != nil {
+		return fmt.Errorf("the limit is %d files: %w", maxFiles, err)
+	}
+	f.files[id] = one
+	return nil
 }
 
 // runtime probes the functions of a runtime in a file, once.
@@ -289,32 +290,37 @@ func (f *Finder) runtime(pid int, m hostfs.Mapping, runtime string) error {
 
 // probe attaches to functions of a file that have no probe yet.
 func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
+	var fresh []uint64
 	var sites []profiling.Function
-	var marked []uint64
 	var errs []error
 	for _, a := range addresses {
 		if one.probed[a] {
 			continue
 		}
-		one.probed[a], marked = true, append(marked, a)
-		if f.functions >= maxFunctions {
-			return fmt.Errorf("more than %d functions", maxFunctions)
-		}
-		point, err := one.program.ProbePoint(a)
-		if err != nil {
+		fresh = append(fresh, a)
+		if point, err := one.program.ProbePoint(a); err != nil {
 			errs = append(errs, err)
-			continue
+		} else {
+			sites = append(sites, profiling.Function{Offset: point.Offset, Table: table})
 		}
-		sites = append(sites, profiling.Function{Offset: point.Offset, Table: table})
+	}
+	if len(sites) > 0 {
+		if err := f.users.answer(one.mapped); err != nil {
+			return errors.Join(append(errs, err)...) // the next look tries again
+		}
+	}
+	for _, a := range fresh {
+		one.probed[a] = true
+	}
+	for i := range sites {
+		if err := f.functionPlaces.Take(one.owner); err != nil {
+			errs = append(errs, fmt.Errorf("the limit is %d functions: %w", maxFunctions, err))
+			sites = sites[:i]
+			break
+		}
 	}
 	if len(sites) == 0 {
 		return errors.Join(errs...)
-	}
-	if err := f.answer(one); err != nil {
-		for _, a := range marked { // the next look tries again
-			delete(one.probed, a)
-		}
-		return errors.Join(append(errs, err)...)
 	}
 	link, err := f.Sampler.AttachFunctions(hostfs.DescriptorPath(int(one.opened.Fd())), sites)
 	if err != nil {
@@ -325,23 +331,6 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 		f.functions += len(sites)
 	}
 	return errors.Join(errs...)
-}
-
-// errUnsafe is the error of a file that is not probed, because the kernel would wait for one of its processes.
-var errUnsafe = errors.New("a process that maps the file does not answer")
-
-// answer returns an error if a process that maps a file holds the lock of its memory. The kernel waits for these locks while it attaches
-// probes, and no process of the machine can fork in that time (register_for_each_vma in kernel/events/uprobes.c).
-func (f *Finder) answer(one *file) error {
-	if f.unread != nil {
-		return f.unread
-	}
-	for _, pid := range f.users[one.mapped] {
-		if err := f.Host.Answers(uint32(pid)); err != nil {
-			return fmt.Errorf("%w: %w", errUnsafe, err)
-		}
-	}
-	return nil
 }
 
 // table probes the functions of a table of OCALLs. Their addresses are read from the file that has the table, never from
@@ -356,13 +345,8 @@ func (f *Finder) table(t profiling.Table) bool {
 			continue
 		}
 		err := f.tableIn(t, m)
-		if reader.Unanswered(err) || errors.Is(err, errUnsafe) {
-			return false
-		}
-		if err != nil {
-			f.problem(string(m.Path), err)
-		}
-		return true
+		f.problem(string(m.Path), err)
+		return !reader.Unanswered(err) && !errors.Is(err, errUnsafe)
 	}
 	f.problem(fmt.Sprintf("process %d", t.PID), errors.New("its OCALL table is in no file"))
 	return true

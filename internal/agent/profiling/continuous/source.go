@@ -57,6 +57,7 @@ func (s *source) drain() (problems []string, err error) {
 	if s.calls != nil {
 		err = errors.Join(err, s.calls.Find())
 		problems = s.calls.Problems()
+		s.about.Unseen = append(s.about.Unseen, problems...)
 	}
 	return problems, err
 }

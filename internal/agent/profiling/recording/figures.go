@@ -165,11 +165,8 @@ func (f Figures) notes() []string {
 		notes = append(notes, "waits that have not ended, and those that began before the recording, are missing; the reasons come from functions of the kernel on the stack")
 	case profiling.AEX:
 		notes = append(notes, "an interrupt that follows another one before the thread has resumed counts too, and exceptions in an enclave have no tracepoint")
-		for _, u := range f.about.Unseen {
-			notes = append(notes, "not sampled: "+u)
-		}
 	case profiling.Cycles:
 		notes = append(notes, "cycles do not count inside enclaves, except with the debug attribute: --event cpu-clock does")
 	}
-	return notes
+	return append(notes, f.about.Unseen...)
 }

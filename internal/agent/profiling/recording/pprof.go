@@ -30,7 +30,7 @@ type About struct {
 	Began     time.Time
 	Lasted    time.Duration
 	Tallies   profiling.Tallies
-	Unseen    []string // causes of AEXs that are not sampled, and why
+	Unseen    []string // notes about events that are not sampled, such as some causes of AEXs, and why
 }
 
 // mappingKey identifies a mapping in a profile.

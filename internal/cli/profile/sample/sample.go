@@ -230,6 +230,7 @@ func (r *run) drain() error {
 		err = errors.Join(err, r.calls.Find())
 		for _, p := range r.calls.Problems() {
 			r.progress.Line(p)
+			r.about.Unseen = append(r.about.Unseen, p)
 		}
 	}
 	return err
