@@ -75,8 +75,9 @@ type Profiler struct {
 
 	// The fields below belong to Run.
 	table  *symbol.Table
-	cpu    *source // nil without samples
-	events *source // of system calls and the like; nil unless they can be demanded
+	cpu    *source         // nil without samples
+	events *source         // of system calls and the like; nil unless they can be demanded
+	said   map[string]bool // what was logged during this profile
 }
 
 // Demand is what a client has requested for a while.
@@ -87,7 +88,7 @@ type Demand struct {
 
 // New returns a Profiler that takes no samples yet.
 func New(o Options) *Profiler {
-	return &Profiler{opts: o, families: newFamilies(), profiles: newRing(), changed: make(chan struct{}, 1)}
+	return &Profiler{opts: o, families: newFamilies(), profiles: newRing(), changed: make(chan struct{}, 1), said: map[string]bool{}}
 }
 
 // Name implements service.Service and collector.Collector.
@@ -234,6 +235,7 @@ func (p *Profiler) Run(ctx context.Context) error {
 
 // profile takes the samples of one profile of CPU time, and of one of an event. It ends early if others are wanted.
 func (p *Profiler) profile(ctx context.Context) {
+	clear(p.said)
 	hertz, event := p.wanted()
 	now := time.Now()
 	var on []*source
@@ -319,9 +321,10 @@ func (p *Profiler) endEvents(on []*source) {
 	}
 }
 
-// say logs an error, if there is one.
+// say logs an error, if there is one: the first one of a kind in a profile, because samples are read ten times a second.
 func (p *Profiler) say(what string, err error) {
-	if err != nil {
+	if err != nil && !p.said[what] {
+		p.said[what] = true
 		p.opts.Log.Warn(what, "err", err)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
 // A server gets each profile once and in order, also after a restart of the agent. A server that was away for a while finds the
@@ -43,6 +45,22 @@ func TestEachProfileIsFetchedOnce(t *testing.T) {
 	p.profiles.add(make([]byte, maxBytes+1))
 	if n := len(p.profiles.waiting); n != 0 || p.profiles.bytes != 0 {
 		t.Errorf("%d profiles of %d bytes wait, although one is larger than all may be", n, p.profiles.bytes)
+	}
+}
+
+// Samples are read ten times a second. What fails each time is logged once in a profile.
+func TestAnErrorIsLoggedOnceInAProfile(t *testing.T) {
+	var log logtest.Log
+	p := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for profiles := range 3 {
+		for i := range 10 {
+			p.say("reading samples", fmt.Errorf("failure %d", i))
+			p.say("making a profile", nil)
+		}
+		clear(p.said) // as the next profile
+		if lines := strings.Count(log.String(), "reading samples"); lines != profiles+1 || strings.Contains(log.String(), "failure 1") {
+			t.Errorf("%d lines in %d profiles: %s", lines, profiles+1, log.String())
+		}
 	}
 }
 
