@@ -144,6 +144,9 @@ type WorkloadTime struct {
 	Seconds  float64 `json:"seconds"`
 }
 
+// Others is the name of what the functions that are not listed have together.
+const Others = "[others]"
+
 // Function is the CPU time of a function of one workload.
 type Function struct {
 	Workload string  `json:"workload,omitempty"`

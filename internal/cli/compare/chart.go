@@ -185,10 +185,10 @@ func forest(b *strings.Builder, t *compare.Table, j int) {
 
 // stacked draws the components of both groups as bars. Components below zero are omitted; the table has them.
 func stacked(b *strings.Builder, blame compare.Blame, v compare.View) {
-	components := append(append([]compare.Component{}, v.Components...), v.Rest)
+	components := v.Parts()
 	height := float64(2*rowsOf + 24 + 18*((len(components)+2)/3))
 	begin(b, height, "Time by "+v.Name)
-	a := axis{left, width - right, 0, math.Max(blame.Whole.Before, blame.Whole.After)}
+	a := axis{left, width - right, 0, math.Max(v.Whole.Before, v.Whole.After)}
 	for i, name := range []string{blame.From, blame.To} {
 		y, sum := float64(i*(rowsOf+4)+6), 0.0
 		label(b, left-10, y+14, "end", "", name)
@@ -202,7 +202,7 @@ func stacked(b *strings.Builder, blame compare.Blame, v compare.View) {
 				class = colours - 1
 			}
 			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="18" class="c%d"><title>%s: %s</title></rect>`, a.at(sum), y, a.at(sum+value)-a.at(sum), class,
-				text.HTML(s.Name), seconds(value, blame.Whole.Before))
+				text.HTML(s.Name), seconds(value, v.Whole.Before))
 			sum += value
 		}
 	}

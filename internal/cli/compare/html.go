@@ -148,9 +148,9 @@ func blameHTML(b *strings.Builder, blame compare.Blame) {
 	for _, v := range blame.Views {
 		stacked(b, blame, v)
 		fmt.Fprintf(b, "<table><tr><th>%s<th>%s<th>%s<th>difference<th>share<th>p<th>source</tr>\n", text.HTML(v.Name), text.HTML(blame.From), text.HTML(blame.To))
-		for _, s := range append(append([]compare.Component{}, v.Components...), v.Rest, whole) {
-			fmt.Fprintf(b, "<tr><td>%s<td>%s<td>%s<td>%s<td>%s<td>%s<td class=l>%s</tr>\n", text.HTML(s.Name), seconds(s.Before, whole.Before), seconds(s.After, whole.Before),
-				differenceText(s, whole.Before), shareText(s), pComponent(s), text.HTML(s.Source))
+		for _, s := range append(v.Parts(), v.Whole) {
+			fmt.Fprintf(b, "<tr><td>%s<td>%s<td>%s<td>%s<td>%s<td>%s<td class=l>%s</tr>\n", text.HTML(s.Name), seconds(s.Before, v.Whole.Before), seconds(s.After, v.Whole.Before),
+				differenceText(s, v.Whole.Before), shareText(s), pComponent(s), text.HTML(s.Source))
 		}
 		b.WriteString("</table>\n")
 	}

@@ -80,8 +80,9 @@ type jsonComponent struct {
 
 type jsonView struct {
 	Name       string          `json:"name"`
+	Whole      jsonComponent   `json:"whole"`
 	Components []jsonComponent `json:"shares"`
-	Rest       jsonComponent   `json:"rest"`
+	Rest       *jsonComponent  `json:"rest,omitempty"`
 }
 
 type jsonBlame struct {
@@ -175,7 +176,11 @@ func blameJSON(b compare.Blame) jsonBlame {
 		out.Whole = &whole
 	}
 	for _, v := range b.Views {
-		one := jsonView{Name: v.Name, Rest: component(v.Rest)}
+		one := jsonView{Name: v.Name, Whole: component(v.Whole)}
+		if v.Rest.Name != "" {
+			rest := component(v.Rest)
+			one.Rest = &rest
+		}
 		for _, s := range v.Components {
 			one.Components = append(one.Components, component(s))
 		}

@@ -84,9 +84,9 @@ func blameMarkdown(b *strings.Builder, blame compare.Blame) {
 		seconds(whole.After, whole.After), text.Markdown(blame.To))
 	for _, v := range blame.Views {
 		fmt.Fprintf(b, "| %s | %s | %s | difference | share | source |\n|---|--:|--:|--:|--:|---|\n", v.Name, text.Markdown(blame.From), text.Markdown(blame.To))
-		for _, s := range append(append([]compare.Component{}, v.Components...), v.Rest, whole) {
-			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", text.Markdown(s.Name), seconds(s.Before, whole.Before), seconds(s.After, whole.Before),
-				strings.ReplaceAll(differenceText(s, whole.Before), "~", `\~`), shareText(s), text.Markdown(s.Source))
+		for _, s := range append(v.Parts(), v.Whole) {
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", text.Markdown(s.Name), seconds(s.Before, v.Whole.Before), seconds(s.After, v.Whole.Before),
+				strings.ReplaceAll(differenceText(s, v.Whole.Before), "~", `\~`), shareText(s), text.Markdown(s.Source))
 		}
 		b.WriteByte('\n')
 	}

@@ -164,9 +164,9 @@ func blameText(b *strings.Builder, blame compare.Blame) error {
 		b.WriteByte('\n')
 		w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(w, "%s\t%s\t%s\tdifference\tshare\tp\tsource\n", v.Name, text.Terminal(blame.From), text.Terminal(blame.To))
-		for _, s := range append(append([]compare.Component{}, v.Components...), v.Rest, whole) {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", text.Terminal(s.Name), seconds(s.Before, whole.Before), seconds(s.After, whole.Before),
-				differenceText(s, whole.Before), shareText(s), pComponent(s), text.Terminal(s.Source))
+		for _, s := range append(v.Parts(), v.Whole) {
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", text.Terminal(s.Name), seconds(s.Before, v.Whole.Before), seconds(s.After, v.Whole.Before),
+				differenceText(s, v.Whole.Before), shareText(s), pComponent(s), text.Terminal(s.Source))
 		}
 		if err := w.Flush(); err != nil {
 			return err

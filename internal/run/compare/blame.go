@@ -11,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/stat"
 	"github.com/teescope/teescope/internal/lib/syscalls"
+	"github.com/teescope/teescope/internal/run"
 )
 
 // Blame says what accounts for the difference in time per operation between two groups.
@@ -24,11 +25,21 @@ type Blame struct {
 	Reason string // why there is no blame; empty if there is
 }
 
-// View divides the whole by one criterion. Its components and the rest add up to the whole.
+// View divides a whole by one criterion. Its components and the rest add up to the whole.
 type View struct {
 	Name       string
+	Whole      Component // the wall-clock time, or the CPU time of functions
 	Components []Component
-	Rest       Component
+	Rest       Component // has no name if the components are all of the whole
+}
+
+// Parts returns the components and the rest.
+func (v View) Parts() []Component {
+	all := slices.Clone(v.Components)
+	if v.Rest.Name != "" {
+		all = append(all, v.Rest)
+	}
+	return all
 }
 
 // Component is a part of the time. The figures are means over repetitions, because medians do not add up.
@@ -92,11 +103,10 @@ func blame(before, after sample) Blame {
 		b.Reason = "the runs have no CPU time of the watched workloads"
 		return b
 	}
-	b.Whole = b.component(groups, "time", "duration of the phase divided by the operations", func(r *repeat) float64 { return r.Seconds })
+	b.Whole = b.component(groups, Component{}, "time", "duration of the phase divided by the operations", func(r *repeat) float64 { return r.Seconds })
 	b.view(groups, "what threads did", states, "waiting for devices and for others, such as clients, other processes and locks")
 	if timed(groups, functionSeconds) {
-		b.view(groups, "functions", parts(groups, functionSeconds, "CPU time, times the share in the profile", "", nil),
-			"not on a CPU: waiting for one, for devices and for others")
+		b.functions(groups)
 	}
 	if timed(groups, "syscall_seconds") {
 		list := append(append([]source{states[0]}, outside...), parts(groups, "syscall_seconds", "teescope_syscall_seconds_total", "in ", syscalls.WaitsForOthers)...)
@@ -192,7 +202,7 @@ const idling = 2
 
 // view adds a view with a component for each source.
 func (b *Blame) view(groups [2]sample, name string, all []source, rest string) {
-	v := View{Name: name}
+	v := View{Name: name, Whole: b.Whole}
 	var sources []source
 	for _, s := range all {
 		if s.missing == "" || timed(groups, s.total) {
@@ -202,9 +212,9 @@ func (b *Blame) view(groups [2]sample, name string, all []source, rest string) {
 		}
 	}
 	for _, s := range sources {
-		v.Components = append(v.Components, b.component(groups, s.name, s.from, func(r *repeat) float64 { return r.seconds([]source{s}) / r.busy(sources) }))
+		v.Components = append(v.Components, b.component(groups, v.Whole, s.name, s.from, func(r *repeat) float64 { return r.seconds([]source{s}) / r.busy(sources) }))
 	}
-	v.Rest = b.component(groups, "rest", rest, func(r *repeat) float64 {
+	v.Rest = b.component(groups, v.Whole, "rest", rest, func(r *repeat) float64 {
 		left := r.Seconds - r.seconds(sources)/r.busy(sources)
 		if math.Abs(left) < 1e-9*r.Seconds {
 			return 0 // a rounding error
@@ -216,22 +226,74 @@ func (b *Blame) view(groups [2]sample, name string, all []source, rest string) {
 			b.Notes = append(b.Notes, fmt.Sprintf("%s: in %q, more threads are in the calls that are listed than run or wait for a CPU. Some may idle there, as in read, and make the other shares small", groups[i].info.Name, name))
 		}
 	}
-	p := make([]float64, 0, len(v.Components))
-	for _, s := range v.Components {
+	b.add(v)
+}
+
+// functions adds the view of the functions. It divides the CPU time, because a machine that needs more of it for the same work may
+// take the same time.
+func (b *Blame) functions(groups [2]sample) {
+	of := func(s source) func(*repeat) float64 { return func(r *repeat) float64 { return r.seconds([]source{s}) } }
+	whole := source{name: "CPU time", from: "teescope_cpu_seconds_total", total: functionSeconds}
+	v := View{Name: "functions", Whole: b.component(groups, Component{}, whole.name, whole.from, of(whole))}
+	list := parts(groups, functionSeconds, "CPU time, times the share in the profile", "", nil)
+	for _, s := range list {
+		v.Components = append(v.Components, b.component(groups, v.Whole, s.name, s.from, of(s)))
+	}
+	for i := range groups {
+		b.unlisted(&groups[i], list)
+	}
+	b.add(v)
+}
+
+// unlisted adds a note if functions of a view are not listed by any run of a group that has others, which may have them.
+func (b *Blame) unlisted(g *sample, list []source) {
+	most := 0.0 // that a function may have in the others, in a repetition or operation
+	for i := range g.repeats {
+		r, least := &g.repeats[i], math.Inf(1)
+		for name, v := range r.Totals {
+			if strings.HasPrefix(name, functionSeconds+"{") && name != functionSeconds+"{"+run.Others+"}" {
+				least = min(least, v)
+			}
+		}
+		if _, others := r.Totals[functionSeconds+"{"+run.Others+"}"]; !others || math.IsInf(least, 0) {
+			return
+		}
+		most += least / r.divisor() / float64(len(g.repeats))
+	}
+	var names []string
+	for _, s := range list {
+		if strings.Contains(s.total, "\x00") || slices.ContainsFunc(g.repeats, func(r repeat) bool { _, has := r.Totals[s.total]; return has }) {
+			continue
+		}
+		names = append(names, s.name)
+	}
+	if len(names) > 0 {
+		b.Notes = append(b.Notes, fmt.Sprintf("%s: %s is not among the functions that its runs list, so it may have up to %.2g %s there, which count as %s",
+			g.info.Name, strings.Join(names, ", "), most, b.Unit, run.Others))
+	}
+}
+
+// add adds a view, with the tests corrected for all its components.
+func (b *Blame) add(v View) {
+	all := make([]*Component, 0, len(v.Components)+1)
+	for i := range v.Components {
+		all = append(all, &v.Components[i])
+	}
+	if v.Rest.Name != "" {
+		all = append(all, &v.Rest)
+	}
+	p := make([]float64, 0, len(all))
+	for _, s := range all {
 		p = append(p, s.P)
 	}
-	for i, corrected := range stat.Holm(append(p, v.Rest.P)) {
-		s := &v.Rest
-		if i < len(v.Components) {
-			s = &v.Components[i]
-		}
-		s.P, s.Sure = corrected, corrected <= Alpha
+	for i, corrected := range stat.Holm(p) {
+		all[i].P, all[i].Sure = corrected, corrected <= Alpha
 	}
 	b.Views = append(b.Views, v)
 }
 
-// component computes a component from the seconds of each repetition.
-func (b *Blame) component(groups [2]sample, name, from string, of func(*repeat) float64) Component {
+// component computes a component of a whole from the seconds of each repetition.
+func (b *Blame) component(groups [2]sample, whole Component, name, from string, of func(*repeat) float64) Component {
 	var values [2][]float64
 	var mean [2]float64
 	for i := range groups {
@@ -251,8 +313,8 @@ func (b *Blame) component(groups [2]sample, name, from string, of func(*repeat) 
 	s.Difference.Low, s.Difference.High = math.Min(s.Difference.Low, s.Difference.Value), math.Max(s.Difference.High, s.Difference.Value)
 	s.P = stat.MannWhitney(values[0], values[1]).P
 	s.Sure, s.Share = s.P <= Alpha, 1
-	if b.Whole.Name != "" {
-		s.Share = s.Difference.Value / b.Whole.Difference.Value
+	if whole.Name != "" {
+		s.Share = s.Difference.Value / whole.Difference.Value
 	}
 	return s
 }

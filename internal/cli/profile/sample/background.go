@@ -21,8 +21,8 @@ const (
 	mostFunctions = 100
 	// maxData is the size of a profile in a run file, in bytes. A larger one has its functions only.
 	maxData = 32 << 20
-	// Names of frames that are not functions.
-	unresolved, others = "[unresolved]", "[others]"
+	// unresolved is the name of functions without one.
+	unresolved = "[unresolved]"
 )
 
 // Background takes samples of descendants of this process and of watched processes, while something else runs.
@@ -100,7 +100,7 @@ func functions(p *profile.Profile) (list []runs.Function) {
 	}
 	list = list[:mostFunctions]
 	for workload, v := range rest {
-		list = append(list, runs.Function{Workload: workload, Name: others, Seconds: v})
+		list = append(list, runs.Function{Workload: workload, Name: runs.Others, Seconds: v})
 	}
 	return list
 }

@@ -47,7 +47,7 @@ func TestFunctionsAddUp(t *testing.T) {
 	if len(list) != mostFunctions+1 || math.Abs(sum-want) > 1e-6 {
 		t.Errorf("%d functions with %g s, want %g s", len(list), sum, want)
 	}
-	if first, last := list[0], list[mostFunctions]; first.Name != unresolved || first.Seconds != 1000 || last.Name != others || last.Seconds != 51*52/2 {
+	if first, last := list[0], list[mostFunctions]; first.Name != unresolved || first.Seconds != 1000 || last.Name != runs.Others || last.Seconds != 51*52/2 {
 		t.Errorf("the first is %+v and the last %+v", first, last)
 	}
 }
