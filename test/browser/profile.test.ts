@@ -3,7 +3,7 @@
 // The page Profile: a real Redis whose threads lead to their code, and a profile of 100,000 frames. The latter is judged by what a
 // picture takes, which does not depend on the machine, and writes how long pictures took.
 import { execFile } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
@@ -40,6 +40,14 @@ beforeAll(async () => {
   mkdirSync(join(data, "profiles"));
   await promisify(execFile)(teescopeBinary, ["profile", "convert", source, join(data, "profiles", `${large * 1000}-${(large + 60) * 1000}.pb.gz`)]);
   startLoad(processes, await startRedis(processes));
+  // As the agent keeps them after a client has asked for the event.
+  await Promise.all(
+    ["syscalls", "off-cpu"].map(async (event) => {
+      const [began, file] = [Date.now(), join(processes.folder(), "event.pb.gz")];
+      await promisify(execFile)(teescopeBinary, ["profile", "record", "--event", event, "--watch", `comm=${REDIS}`, "--for", "3s", "-o", file]);
+      renameSync(file, join(data, "profiles", `${began}-${Date.now()}-${event}.pb.gz`));
+    }),
+  );
   const { url } = await startTeescope(processes, await freePort(), data, ["--interval", "1s", "--profiles.enabled"]);
   tabs.url = url;
 });
@@ -159,6 +167,39 @@ describe("a real program", () => {
     await page.locator('[data-panel="sandwich"] canvas').first().waitFor();
     expect(await seriousViolations(page)).toEqual([]);
     await screenshot(page, "profile-sandwich");
+  });
+
+  it("has its system calls and waits, by number and by time", async () => {
+    const page = await tabs.visit(`/?page=profile&w=${REDIS}&range=15m&live=0`);
+    const events = page.locator('[data-panel="threads"] [aria-label="Events"] .chip');
+    await shown(() => events.allTextContents()).toEqual(["CPU time", "System calls", "Waits"]);
+    const note = page.locator('[data-panel="flame"] > .page-note').last();
+    const total = async (query: string): Promise<number> =>
+      ((await (await fetch(`${tabs.url}/api/profiles/tree?workload=${REDIS}&event=syscalls${query}`)).json()) as { total: number }).total;
+    await events.filter({ hasText: "System calls" }).click();
+    await shown(() => note.textContent()).toMatch(/ of calls, n=/);
+    await shown(() => page.evaluate("location.search")).toContain("event=syscalls");
+    // The innermost frames are calls, and so are the states of threads: Redis reads requests and writes answers.
+    await shown(async () => (await page.locator(".threads .legend li").allTextContents()).filter((t) => ["read", "write", "epoll_wait"].includes(t)).length).toBe(3);
+    await page.locator(".threads canvas").focus();
+    await shown(() => page.locator(".threads .at").textContent()).toContain("redis-server");
+    for (const theme of ["light", "dark"]) {
+      await page.evaluate(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}; document.dispatchEvent(new Event("teescope-theme-changed"))`);
+      expect(await seriousViolations(page), theme).toEqual([]);
+      await screenshot(page, `profile-events-${theme}`);
+    }
+    await page.locator('[data-panel="flame"] .chip', { hasText: "By time" }).click();
+    await shown(() => note.textContent()).toMatch(/s of wall, n=/);
+    await shown(() => page.evaluate("location.search")).toContain("value=wall");
+    expect(await total("")).toBe(await total("&value=calls"));
+    expect(await total("&value=wall")).not.toBe(await total(""));
+    await page.goBack();
+    await shown(() => note.textContent()).toMatch(/ of calls, n=/);
+    await events.filter({ hasText: "Waits" }).click();
+    await shown(() => note.textContent()).toMatch(/ of off-cpu, n=/);
+    await shown(async () => (await page.locator(".threads .legend li").allTextContents()).every((t) => t.startsWith("waits: "))).toBe(true);
+    await events.filter({ hasText: "CPU time" }).click();
+    await shown(() => page.evaluate("location.search")).not.toContain("event=");
   });
 
   it("shows recordings of its CPU time and of its waits together", async () => {

@@ -7,6 +7,7 @@
 package profile
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -194,6 +195,25 @@ func (p *Profile) Select(name string) bool {
 		p.Main = i
 	}
 	return i >= 0
+}
+
+// Weights returns the types of the values that are the number of events and their time, if the samples have both. Samples of a timer
+// have the same time each, so their number is no other weight.
+func (p *Profile) Weights() (counts, times string) {
+	for _, t := range p.Values {
+		switch {
+		case t.Type == "cpu":
+			return "", ""
+		case t.IsTime():
+			times = cmp.Or(times, t.Type)
+		case t.Unit == "count" && (counts == "" || counts == "samples"):
+			counts = t.Type
+		}
+	}
+	if counts == "" || times == "" {
+		return "", ""
+	}
+	return counts, times
 }
 
 // matching returns for each frame whether its function, or the library of a frame without one, matches.

@@ -154,6 +154,9 @@ func TestProfilesOfEvents(t *testing.T) {
 			"merged?format=folded&event=cycles&" + span:             "use one of [cpu syscalls ocalls ecalls aex off-cpu]",
 			"tree?event=ocalls&" + span:                             "ocall_print",
 			"tree?event=aex&" + span:                                "no profile has a sample",
+			"tree?event=ocalls&value=ocalls&" + span:                `"type":"ocalls","unit":"count","total":2560,`,
+			"tree?event=ocalls&value=wall&" + span:                  "the samples have [samples (count) ocalls (count)]",
+			"threads?event=ocalls&value=wall&" + span:               "the samples have [samples (count) ocalls (count)]",
 		} {
 			_, body, _ := get(s, "/api/profiles/"+query)
 			if exact := strings.HasSuffix(want, "\n"); exact && body != want || !strings.Contains(body, want) {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/jsonapi"
@@ -26,7 +27,8 @@ import (
 const (
 	maxOpened      = 4 // files of a request
 	maxOpenedBytes = 16 << 20
-	maxUploads     = 2 // at a time, so that clients that send slowly hold no place of other queries
+	maxUploads     = 3 // at a time, so that clients that send slowly hold no place of other queries
+	maxOfClient    = 1 // of them, so that two clients that send slowly leave a place
 	// The files must arrive within uploadTime plus the time that they take at uploadRate, in bytes per second. So a slow client frees
 	// its place within 27 s.
 	uploadTime = 5 * time.Second
@@ -58,9 +60,9 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 		if !q.Has("end") {
 			a.end = endless
 		}
-		received, err := s.place(r.Context(), s.uploads)
-		if err != nil {
-			refuse(w, err)
+		received := s.upload(r)
+		if received == nil {
+			refuse(w, errBusy)
 			return
 		}
 		defer received()
@@ -88,6 +90,17 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 		received()
 		jsonapi.Answer(w, got)
 	}
+}
+
+// upload waits for a place for the files of a client. It returns nil if that takes too long. Further calls of received do nothing.
+func (s *Store) upload(r *http.Request) (received func()) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	leave := s.uploads.Take(ctx, r.RemoteAddr)
+	if leave == nil {
+		return nil
+	}
+	return sync.OnceFunc(leave)
 }
 
 // errSlow is the error of a client that sends too slowly.
@@ -190,8 +203,13 @@ func openedThreads(o opened, a query, _ url.Values) (any, error) {
 		begin, end = time.Unix(0, 0), time.Unix(1, 0) // the files have no times
 	}
 	l := newTimeline(begin, end)
-	for _, p := range o.profiles {
-		l.add(p, a.labels)
+	for _, timed := range []bool{true, false} { // times have precedence over numbers, which cannot be added to them
+		for _, p := range o.profiles {
+			p.Select(a.value)
+			if _, is := p.Nanoseconds(); is == timed {
+				l.add(p, a.labels)
+			}
+		}
 	}
 	return l.answer(), nil
 }
@@ -208,6 +226,9 @@ func openedTree(o opened, a query, q url.Values) (any, error) {
 	}
 	part := b.Profile()
 	part.Main, part.Notes = p.Main, slices.Clone(p.Notes)
+	if err := a.show(part); err != nil {
+		return nil, err
+	}
 	if len(part.Samples) == 0 {
 		return write.NoTree(o.names[at], "the file has no sample of that"), nil
 	}

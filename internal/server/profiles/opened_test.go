@@ -91,8 +91,9 @@ func TestOpenedFilesAreBounded(t *testing.T) {
 			t.Errorf("%s: %d %.200s", want, status, body)
 		}
 	}
-	for range maxUploads {
-		s.uploads <- struct{}{}
+	var others []func()
+	for i := range maxUploads {
+		others = append(others, s.uploads.Take(t.Context(), fmt.Sprintf("192.0.2.%d:1", 100+i)))
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -100,7 +101,7 @@ func TestOpenedFilesAreBounded(t *testing.T) {
 		t.Errorf("with other uploads: %d %s", status, body)
 	}
 	// A page sends its files twice at a time, and again when another span is chosen, so a request waits for a place.
-	if status, body := openUntil(leaving{t.Context(), s, new(sync.Once)}, t, s, "/api/profiles/tree", one); status != 200 {
+	if status, body := openUntil(leaving{t.Context(), sync.OnceFunc(others[0])}, t, s, "/api/profiles/tree", one); status != 200 {
 		t.Errorf("after another upload: %d %s", status, body)
 	}
 }
@@ -144,8 +145,8 @@ func TestSlowUploadsEnd(t *testing.T) {
 		c := &sender{ResponseRecorder: httptest.NewRecorder(), parts: tt.parts}
 		began := time.Now()
 		s.ServeHTTP(c, httptest.NewRequest(http.MethodPost, "/api/profiles/tree", c))
-		if c.Code != tt.status || len(s.uploads) != 0 {
-			t.Errorf("%d %s, %d places are held", c.Code, c.Body, len(s.uploads))
+		if _, held := s.uploads.Requests(); c.Code != tt.status || held != 0 {
+			t.Errorf("%d %s, %d places are held", c.Code, c.Body, held)
 		}
 		if closes := c.Header().Get("Connection") == "close"; closes != (tt.status == 408) {
 			t.Errorf("%d: the header is %v", c.Code, c.Header())
@@ -173,13 +174,54 @@ func TestSlowUploadsEnd(t *testing.T) {
 // leaving is a context that ends another upload when something waits.
 type leaving struct {
 	context.Context
-	s    *Store
-	once *sync.Once
+	end func()
 }
 
 func (l leaving) Done() <-chan struct{} {
-	l.once.Do(func() { <-l.s.uploads })
+	l.end()
 	return l.Context.Done()
+}
+
+// slowly is a body that does not arrive before the test ends it.
+type slowly struct {
+	begun chan<- struct{}
+	ended <-chan struct{}
+}
+
+func (b slowly) Read([]byte) (int, error) {
+	b.begun <- struct{}{}
+	<-b.ended
+	return 0, os.ErrDeadlineExceeded
+}
+
+// Two clients that send slowly, each with as many requests as it likes, leave a place for a third one.
+func TestSlowClientsLeaveAPlace(t *testing.T) {
+	s := filled(t, 0, nil)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range 10 {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/profiles/tree", slowly{begun, ended})
+		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:%d", 100+i%2, i+1)
+		all.Go(func() { s.ServeHTTP(httptest.NewRecorder(), r) })
+	}
+	<-begun
+	<-begun
+	one := timed(t, "cpu", []taken{{1, "8", "work", false, profile.Label{}, 1}})
+	if status, body := open(t, s, "/api/profiles/tree", one); status != 200 {
+		t.Errorf("a third client: %d %s", status, body)
+	}
+	cancel()
+	go func() {
+		for range begun { // requests that got a place of an ended one
+		}
+	}()
+	close(ended)
+	all.Wait()
+	close(begun)
+	if clients, held := s.uploads.Requests(); clients+held > 0 {
+		t.Errorf("%d clients have %d places", clients, held)
+	}
 }
 
 // What decompresses to gigabytes does not occupy the place of queries after their time.
@@ -266,7 +308,8 @@ type slow struct {
 }
 
 func (w slow) Write(b []byte) (int, error) {
-	*w.held += len(w.s.queries) + len(w.s.uploads)
+	_, uploads := w.s.uploads.Requests()
+	*w.held += len(w.s.queries) + uploads
 	return w.ResponseWriter.Write(b)
 }
 

@@ -47,7 +47,11 @@ func minute(t *testing.T, at time.Time, n int64) []byte {
 // encoded writes a profile of one minute.
 func encoded(t *testing.T, b *profile.Builder, at time.Time) []byte {
 	t.Helper()
-	p := b.Profile()
+	return written(t, b.Profile(), at)
+}
+
+func written(t *testing.T, p *profile.Profile, at time.Time) []byte {
+	t.Helper()
 	p.Began, p.Lasted = at, time.Minute
 	format, err := write.Choose("pprof", "")
 	if err != nil {

@@ -140,6 +140,7 @@ func readEvent(q url.Values) (codelink.Event, error) {
 // query selects samples: by event, time, workload and labels.
 type query struct {
 	event      codelink.Event
+	value      string // type of the value to show; empty for that of the profiles
 	start, end time.Time
 	labels     []profile.Label
 	times      bool // keep samples of different times apart
@@ -153,6 +154,7 @@ func readQuery(q url.Values, prefix string) (a query, err error) {
 	if a.event, err = readEvent(q); err != nil {
 		return a, err
 	}
+	a.value = q.Get("value")
 	if v := q.Get(prefix + "workload"); v != "" {
 		a.labels = append(a.labels, profile.Label{Key: profile.Workload, Value: v})
 	}
@@ -234,7 +236,7 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 		return nil, fmt.Errorf("the time range has %d profiles; the maximum is %d: use a shorter range: %w", len(entries), maxMerged, profile.ErrLimit)
 	}
 	var b *profile.Builder
-	skipped := 0
+	skipped, shown := 0, 0
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -247,7 +249,7 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 		}
 		if b == nil {
 			b = profile.NewBuilder("pprof", p.Values, limits())
-			b.Times = a.times
+			b.Times, shown = a.times, p.Main
 		}
 		switch err := b.Merge(p, func(one *profile.Sample) bool { return a.during(one) && matches(p, one, a.labels) }); {
 		case errors.Is(err, profile.ErrValues):
@@ -267,7 +269,16 @@ func (s *Store) merged(ctx context.Context, a query) (*profile.Profile, error) {
 	if len(p.Samples) == 0 {
 		return nil, errNone
 	}
-	return p, nil
+	p.Main = shown
+	return p, a.show(p)
+}
+
+// show chooses the value of a profile that the query asks for.
+func (a query) show(p *profile.Profile) error {
+	if a.value == "" || p.Select(a.value) {
+		return nil
+	}
+	return invalid{fmt.Errorf("value=%.40q: the samples have %v", a.value, p.Values)}
 }
 
 // sides returns the profile of a query and, for a difference, that of its base, and a title for both.
@@ -340,11 +351,15 @@ func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, wrong error, work
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	leave, err := s.place(ctx, s.queries)
-	if err == nil {
-		defer leave() // also if work panics
+	var err error
+	select {
+	case s.queries <- struct{}{}:
+		leave := sync.OnceFunc(func() { <-s.queries }) // before the answer is sent: a client may read slowly
+		defer leave()                                  // also if work panics
 		err = work(ctx)
 		leave()
+	case <-ctx.Done():
+		err = errBusy
 	}
 	if err != nil {
 		refuse(w, err)
@@ -354,19 +369,6 @@ func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, wrong error, work
 
 // errBusy is the error of a query that could not begin.
 var errBusy = errors.New("other queries for profiles take long: try again later")
-
-// place waits for a place. Call leave when it is no longer needed, before the answer is sent: a client may read slowly. Further calls
-// do nothing.
-func (s *Store) place(ctx context.Context, places chan struct{}) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	select {
-	case places <- struct{}{}:
-		return sync.OnceFunc(func() { <-places }), nil
-	case <-ctx.Done():
-		return nil, errBusy
-	}
-}
 
 // send sends a written profile.
 func send(w http.ResponseWriter, format, extension string, body []byte) {

@@ -27,6 +27,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/codefind"
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/read"
@@ -76,9 +77,9 @@ type Store struct {
 	opts    Options
 	most    int64 // bytes
 	routes  *http.ServeMux
-	queries chan struct{} // has one place: a query takes much memory
-	uploads chan struct{} // of files that are opened
-	answer  answered      // used only in that place of queries
+	queries chan struct{}      // has one place: a query takes much memory
+	uploads *clientname.Places // of files that are opened
+	answer  answered           // used only in that place of queries
 
 	mu      sync.Mutex                // protects the following
 	entries []entry                   // by their beginnings
@@ -87,7 +88,7 @@ type Store struct {
 
 // New returns a store that has read nothing yet.
 func New(o Options) *Store {
-	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1), uploads: make(chan struct{}, maxUploads), known: make(map[entry]map[string]bool)}
+	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1), uploads: clientname.NewPlaces(maxUploads, maxOfClient), known: make(map[entry]map[string]bool)}
 	if o.RetentionSize > 0 {
 		s.most = o.RetentionSize / part
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,101 @@ func TestThreadsShowWhatTheyDid(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &tree); err != nil || status != 200 || tree.Total != want {
 			t.Errorf("%s: %d, total %d, want %d, %v", query, status, tree.Total, want, err)
 		}
+	}
+}
+
+// madeCalls is a profile of the first minute of epoch with system calls of two threads: 64 calls of read a second after epoch, of 1.2 s
+// together, 128 of write a second later, of 2 ms, and 192 of write by another thread.
+func madeCalls(t *testing.T) []byte {
+	t.Helper()
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "calls", Unit: "count"}, {Type: "wall", Unit: "nanoseconds"}}, profile.DefaultLimits())
+	for _, one := range []struct {
+		second  time.Duration
+		tid     string
+		call    string
+		samples int64
+		wall    int64
+	}{{1, "8", "read", 1, 1200e6}, {2, "8", "write", 2, 2e6}, {2, "9", "write", 3, 3e6}} {
+		f, err := b.Frame(profile.Frame{Function: one.call, Library: profile.CallLibrary})
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels := []profile.Label{{Key: profile.PID, Value: "8"}, {Key: profile.Thread, Value: one.tid}, {Key: profile.Workload, Value: "app"}}
+		if err := b.AddAt(epoch.Add(one.second*time.Second).UnixNano(), []uint32{f}, labels, one.samples, 64*one.samples, one.wall); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := b.Profile()
+	p.Select("calls") // as the agent
+	return written(t, p, epoch)
+}
+
+// Calls are shown by their number, as the agent records them, or by their time, which ends when they return.
+func TestCallsAreShownByNumberAndTime(t *testing.T) {
+	s := filled(t, 0, nil)
+	if err := s.add(madeCalls(t)); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]struct {
+		unit   string
+		pieces map[string][][3]int64
+		total  int64
+	}{
+		"":             {"count", map[string][][3]int64{"9": {{4, 1, 192}}, "8": {{2, 0, 64}, {4, 1, 128}}}, 384},
+		"&value=calls": {"count", map[string][][3]int64{"9": {{4, 1, 192}}, "8": {{2, 0, 64}, {4, 1, 128}}}, 384},
+		"&value=wall":  {"nanoseconds", map[string][][3]int64{"9": {{4, 1, 3e6}}, "8": {{0, 0, 200e6}, {1, 0, 500e6}, {2, 0, 500e6}, {4, 1, 2e6}}}, 1205e6},
+	} {
+		query := "?event=syscalls&start=" + at(0) + "&end=" + at(1) + value
+		var threads threadsAnswer
+		_, body, _ := get(s, "/api/profiles/threads"+query)
+		if err := json.Unmarshal([]byte(body), &threads); err != nil || threads.Unit != want.unit || !reflect.DeepEqual(threads.States, []string{"read", "write"}) {
+			t.Errorf("%q: %s", value, body)
+		}
+		pieces := map[string][][3]int64{}
+		for _, one := range threads.Threads {
+			pieces[one.TID] = one.Pieces
+		}
+		if !reflect.DeepEqual(pieces, want.pieces) {
+			t.Errorf("%q: %v, want %v", value, pieces, want.pieces)
+		}
+		var tree write.Tree
+		_, body, _ = get(s, "/api/profiles/tree"+query)
+		if err := json.Unmarshal([]byte(body), &tree); err != nil || tree.Total != want.total || tree.Unit != want.unit || tree.Counts != "calls" || tree.Times != "wall" {
+			t.Errorf("%q: %s", value, body)
+		}
+	}
+	status, body := open(t, s, "/api/profiles/threads", madeCalls(t), timed(t, "cpu", []taken{{1, "8", "work", false, profile.Label{}, 100}}))
+	if status != 200 || !strings.Contains(body, `"states":["user"]`) || !strings.Contains(body, `"unit":"nanoseconds"`) {
+		t.Errorf("times and numbers together: %s", body)
+	}
+}
+
+// The states with the largest values are shown, also if others came first.
+func TestTheLargestStatesAreShown(t *testing.T) {
+	l := newTimeline(epoch, epoch.Add(time.Minute))
+	b := profile.NewBuilder("pprof", []profile.ValueType{{Type: "calls", Unit: "count"}}, profile.DefaultLimits())
+	sum := int64(0)
+	for i := range 2 * maxNames {
+		f, err := b.Frame(profile.Frame{Function: fmt.Sprint("call", i), Library: profile.CallLibrary})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := int64(1)
+		if i == maxNames-1 || i == maxNames/2 {
+			n = 1000
+		}
+		sum += n
+		if err := b.AddAt(epoch.UnixNano(), []uint32{f}, []profile.Label{{Key: profile.Thread, Value: "8"}}, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.add(b.Profile(), nil)
+	got := l.answer()
+	for _, piece := range got.Threads[0].Pieces {
+		sum -= piece[2]
+	}
+	if len(got.States) != maxStates || !slices.Contains(got.States, fmt.Sprint("call", maxNames-1)) || !slices.Contains(got.States, fmt.Sprint("call", maxNames/2)) || sum != 0 {
+		t.Errorf("%d states %v, %d calls are missing", len(got.States), got.States, sum)
 	}
 }
 

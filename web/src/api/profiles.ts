@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The answers of /api/profiles/tree and /api/profiles/threads, validated.
-import { type Decoder, list, number, shape, text, withDefault } from "./validate";
+// The answers of /api/profiles, /api/profiles/tree and /api/profiles/threads, validated.
+import { type Decoder, list, number, record, shape, text, withDefault } from "./validate";
 
 export interface TreeFrame {
   name: string;
@@ -20,6 +20,9 @@ export interface ProfileTree {
   samples: number;
   /** Nodes below it are omitted. */
   least: number;
+  /** The types of the values that are the number of events and their time; empty if the samples have only one of them. */
+  counts: string;
+  times: string;
   notes: string[];
   table: TreeFrame[];
   depths: number[];
@@ -32,7 +35,7 @@ export interface ProfileTree {
 }
 
 /** Values of a thread in a bucket of time. */
-type Piece = [bucket: number, state: number, nanoseconds: number];
+type Piece = [bucket: number, state: number, value: number];
 
 interface ThreadRow {
   pid: string;
@@ -54,6 +57,14 @@ export interface ThreadTimes {
   left_out: number;
   /** Profiles whose samples have no times. */
   untimed: number;
+  /** Of the values: nanoseconds, or count for events without a time. */
+  unit: string;
+}
+
+/** The profiles in a span of time, of any workload. */
+interface KeptProfiles {
+  /** The number of profiles of events other than CPU time, by event. */
+  events: Record<string, number>;
 }
 
 const numbers = list(number);
@@ -72,6 +83,8 @@ export const profileTree: Decoder<ProfileTree | null> = orNone(shape<ProfileTree
   total: number,
   samples: number,
   least: number,
+  counts: withDefault(text, ""),
+  times: withDefault(text, ""),
   notes: withDefault(list(text), []),
   table: list(frame),
   depths: numbers,
@@ -95,4 +108,7 @@ export const threadTimes: Decoder<ThreadTimes | null> = orNone(shape<ThreadTimes
   threads: list(shape<ThreadRow>({ pid: withDefault(text, ""), tid: text, process: withDefault(text, ""), thread: withDefault(text, ""), pieces: list(piece) })),
   left_out: number,
   untimed: number,
+  unit: withDefault(text, ""),
 }));
+
+export const keptProfiles: Decoder<KeptProfiles | null> = orNone(shape<KeptProfiles>({ events: withDefault(record(number), {}) }));

@@ -41,7 +41,10 @@ export interface ProfilePart extends Interval {
   tid: string;
 }
 
-interface ProfileParams {
+export interface ProfileParams {
+  /** The event of the samples, and the type of the value that is shown; CPU time and the usual value if absent. */
+  event?: string | undefined;
+  value?: string | undefined;
   /** The workload that the others are about; empty for all. While the page shows another one, they do not apply. */
   of: string;
   part?: ProfilePart | undefined;
@@ -100,7 +103,10 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
     const span = parseSpan(params.get("span"));
     const part = span && { ...span, pid: cut(params.get("pid")), tid: cut(params.get("tid")) };
     const base = params.get("base") === "before" ? "before" : parseSpan(params.get("base"));
-    return part || base ? { profile: { of: cut(params.get("w")), ...(part && { part }), ...(base && { base }) } } : {};
+    const event = cut(params.get("event"));
+    const value = cut(params.get("value"));
+    const profile: ProfileParams = { of: cut(params.get("w")), ...(event && { event }), ...(value && { value }), ...(part && { part }), ...(base && { base }) };
+    return Object.keys(profile).length > 1 ? { profile } : {};
   }
   const board = page === "dashboards" ? cut(params.get("id")) : "";
   return board === "" ? {} : { board };
@@ -124,6 +130,7 @@ export function formatPageParams(page: string, { compare, explore, board, move, 
     params.set("move", move.pod);
     params.set("onto", move.onto);
   }
+  if (page === "profile") for (const key of ["event", "value"] as const) if (profile?.[key]) params.set(key, profile[key]);
   if (page === "profile" && profile && profile.of === cut(params.get("w"))) {
     const { part, base } = profile;
     if (part) {

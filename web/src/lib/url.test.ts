@@ -28,6 +28,7 @@ describe("the URL", () => {
     { page: "dashboards", board: "redis-p99-2" },
     { page: "profile", workloads: ["ü & 1"], profile: { of: "ü & 1", base: "before" } },
     { page: "profile", profile: { of: "", part: { from: 1_800_000_000.5, to: 1_800_000_001, pid: "7", tid: "8" }, base: { from: 1, to: 2 } } },
+    { page: "profile", workloads: ["web"], profile: { of: "web", event: "syscalls", value: "wall", base: "before" } },
     { page: "containers", workloads: ["e5e5e5e5e5e5"] },
     { page: "infrastructure", workloads: ["kept"], range: "1h" },
     { workloads: ["a,b & c", "nginx.service", "ü"], range: "7d" },

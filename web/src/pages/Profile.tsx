@@ -3,8 +3,8 @@
 // Where in the code the time goes: threads over time, a flame graph, the callers and callees of a function, and a table of
 // functions. All are of the chosen workload, or of all.
 import { useMemo, useState } from "preact/hooks";
-import { profileTree, type ProfileTree, type ThreadTimes, threadTimes } from "../api/profiles";
-import type { ProfilePart } from "../lib/page-params";
+import { keptProfiles, profileTree, type ProfileTree, type ThreadTimes, threadTimes } from "../api/profiles";
+import type { ProfileParams, ProfilePart } from "../lib/page-params";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { formatClock, formatMoment } from "../lib/time";
@@ -13,7 +13,7 @@ import { useRequest, useShown } from "../panels/use-data";
 import { changeStep } from "./profile/colours";
 import { FlameCanvas } from "./profile/FlameCanvas";
 import { FunctionTable } from "./profile/FunctionTable";
-import { chosenIn, partOf } from "./profile/part";
+import { chosenIn, fullColumn, isCounted, partOf } from "./profile/part";
 import { ThreadCanvas, threadName } from "./profile/ThreadCanvas";
 import { useSearch } from "./profile/search";
 import { buildTree, callees, callers, functions, type Tree, WHOLE } from "./profile/tree";
@@ -22,6 +22,9 @@ import "../styles/profile.css";
 /** Profiles are of a minute, so a live page asks twice in one. */
 const PERIOD = 30;
 const NONE = "This server keeps no profiles. “teescope up” keeps those of its machine.";
+/** The events of profiles, as the server names them. */
+const CPU = "cpu";
+const EVENTS: Readonly<Record<string, string>> = { [CPU]: "CPU time", syscalls: "System calls", ocalls: "OCALLs", ecalls: "ECALLs", aex: "AEXs", "off-cpu": "Waits" };
 /** The limit of the server. */
 const MOST_FILES = 4;
 
@@ -36,30 +39,52 @@ export function Profile() {
   const [held, setHeld] = useState<{ key: string; times: ThreadTimes } | undefined>(undefined);
   const [files, setFiles] = useState<readonly File[]>([]);
   const [file, setFile] = useState(0);
+  const [weighed, setWeighed] = useState(""); // the value that is shown of files
   const recorded = files.length > 0;
   const of = workload ?? "";
   const kept = view.profile?.of === of ? view.profile : undefined;
   const part = recorded ? opened : kept?.part;
   const base = recorded || part ? undefined : kept?.base;
+  const event = recorded ? CPU : (view.profile?.event ?? CPU);
+  const value = recorded ? weighed : (view.profile?.value ?? "");
   const several = view.workloads.length > 1;
   const range = { from: Math.floor(interval.from), to: Math.ceil(interval.to) };
+  const span = view.fixed ? `${range.from} ${range.to}` : view.range;
   const tick = String(Math.floor(interval.to / PERIOD));
-  const key = recorded ? files.map((f) => `${f.name} ${f.lastModified} ${f.size}`).join() : `${of} ${view.fixed ? `${range.from} ${range.to}` : view.range}`;
+  const key = recorded ? files.map((f) => `${f.name} ${f.lastModified} ${f.size}`).join() : `${of} ${event} ${span}`;
   const asked = (from: number, to: number): URLSearchParams => {
     const params = new URLSearchParams({ start: String(from), end: String(to) });
     if (workload !== undefined && !recorded) params.set("workload", workload);
+    if (event !== CPU) params.set("event", event);
     return params;
   };
-  const all = (): URLSearchParams => (recorded ? new URLSearchParams() : asked(range.from, range.to));
-  const threads = useRequest(({ client }, signal) => client.answer("api/profiles/threads", all(), threadTimes, signal, files), key, recorded ? "" : tick, !several || recorded);
+  const weigh = (params: URLSearchParams): URLSearchParams => {
+    if (value !== "") params.set("value", value);
+    return params;
+  };
+  const all = (): URLSearchParams => weigh(recorded ? new URLSearchParams() : asked(range.from, range.to));
+  const threads = useRequest(
+    ({ client }, signal) => client.answer("api/profiles/threads", all(), threadTimes, signal, files), `${key} ${value}`, recorded ? "" : tick, !several || recorded,
+  );
+  const there = useRequest(
+    ({ client }, signal) => client.answer("api/profiles", new URLSearchParams({ start: String(range.from), end: String(range.to) }), keptProfiles, signal), span, tick, !recorded,
+  );
+  const events = recorded ? [] : Object.keys(EVENTS).filter((e) => e === CPU || e === event || (there.value?.events[e] ?? 0) > 0);
   const times = (part && held?.key === key ? held.times : threads.value) ?? undefined;
   const none = threads.value === null;
+  const change = (next: Partial<ProfileParams>): void => {
+    session.view.update((v) => ({ ...v, profile: { of, event: v.profile?.event, value: v.profile?.value, ...next } }));
+  };
   const choose = (next: ProfilePart | undefined): void => {
     if (recorded) setOpened(next);
-    else session.view.update((v) => ({ ...v, profile: next && { of, part: next } }));
+    else change({ part: next });
+  };
+  const show = (next: string): void => {
+    if (recorded) setWeighed(next);
+    else change({ value: next, part, base });
   };
   const query = (): URLSearchParams => {
-    const params = part ? asked(part.from, part.to) : all();
+    const params = part ? weigh(asked(part.from, part.to)) : all();
     if (part && part.tid !== "") {
       params.append("label", `tid:${part.tid}`);
       if (part.pid !== "") params.append("label", `pid:${part.pid}`);
@@ -74,7 +99,7 @@ export function Profile() {
   };
   const tree = useRequest(
     ({ client }, signal) => client.answer("api/profiles/tree", query(), profileTree, signal, files),
-    `${key} ${file} ${JSON.stringify([part, base])}`,
+    `${key} ${file} ${JSON.stringify([value, part, base])}`,
     part || recorded ? "" : tick,
     !several || recorded,
   );
@@ -83,6 +108,23 @@ export function Profile() {
     <>
       <section class="panel" aria-labelledby="threads-head" data-panel="threads" data-state={times || none ? "ready" : threads.error ? "error" : "loading"}>
         <h2 id="threads-head">Threads of {recorded ? files.map((f) => f.name).join(" and ") : (workload ?? "all workloads")}</h2>
+        {events.length > 1 && (
+          <p class="chart-bar" role="group" aria-label="Events">
+            {events.map((e) => (
+              <button
+                key={e}
+                type="button"
+                class="chip"
+                aria-pressed={e === event}
+                onClick={() => {
+                  change({ event: e === CPU ? undefined : e, value: undefined });
+                }}
+              >
+                {EVENTS[e] ?? e}
+              </button>
+            ))}
+          </p>
+        )}
         {times && times.threads.length > 0 && (
           <ThreadCanvas
             times={times}
@@ -93,7 +135,7 @@ export function Profile() {
             }}
           />
         )}
-        {times && <p class="page-note">{threadNote(times, recorded)}</p>}
+        {times && <p class="page-note">{threadNote(times, !recorded && events.length === 1)}</p>}
         {!times && <p class="page-note">{threads.error ? threads.error.message : none ? NONE : "Loading…"}</p>}
         {!none && (
           <p class="page-note">
@@ -105,6 +147,7 @@ export function Profile() {
                 onChange={(event) => {
                   setOpened(undefined);
                   setFile(0);
+                  setWeighed("");
                   setFiles([...(event.currentTarget.files ?? [])].slice(0, MOST_FILES));
                 }}
               />
@@ -131,7 +174,7 @@ export function Profile() {
               class="chip"
               aria-pressed={base !== undefined}
               onClick={() => {
-                session.view.update((v) => ({ ...v, profile: base ? undefined : { of, base: "before" } }));
+                change({ base: base ? undefined : "before" });
               }}
             >
               What changed since {base && base !== "before" ? `${formatMoment(base.from)} to ${formatClock(base.to)}` : "as much time before"}
@@ -146,9 +189,25 @@ export function Profile() {
                 aria-pressed={i === file}
                 onClick={() => {
                   setFile(i);
+                  setWeighed("");
                 }}
               >
                 {f.name}
+              </button>
+            ))}
+          {tree.value &&
+            tree.value.counts !== "" &&
+            [tree.value.counts, tree.value.times].map((type, i) => (
+              <button
+                key={type}
+                type="button"
+                class="chip"
+                aria-pressed={type === tree.value?.type}
+                onClick={() => {
+                  show(type);
+                }}
+              >
+                {i === 0 ? "By number" : "By time"}
               </button>
             ))}
         </p>
@@ -166,10 +225,12 @@ function partText({ pid, tid, from, to }: ProfilePart, times: ThreadTimes | unde
   return `${thread ? threadName(thread) : tid === "" ? "all threads" : `thread ${tid}`}, ${formatClock(from)} to ${formatClock(to)}`;
 }
 
-function threadNote({ threads, left_out, untimed, width }: ThreadTimes, recorded: boolean): string {
+function threadNote(times: ThreadTimes, alone: boolean): string {
+  const { threads, left_out, untimed, width } = times;
   const parts = [`A column is ${formatValue(width, "seconds")}. Drag over a span, or click a thread, to see its code.`];
+  if (isCounted(times)) parts.push(`The highest column has ${formatValue(fullColumn(times), "count")}.`);
   if (threads.length === 0) parts[0] = "No sample of this time and workload says when it was taken.";
-  if (!recorded) parts.push("Kept profiles have CPU time only: recordings have waits with their reasons.");
+  if (alone) parts.push("Only profiles of CPU time are kept for this time. “teescope control profile --event off-cpu” records waits with their reasons for a while.");
   if (left_out > 0) parts.push(`${left_out} threads with less time are left out.`);
   if (untimed > 0) parts.push(`${untimed} profiles have no times, so they are not here.`);
   return parts.join(" ");
@@ -218,7 +279,7 @@ function Graphs({ profile }: { profile: ProfileTree }) {
             }}
           />
         </label>
-        <span role="status">{found && `${formatShare(found.value / profile.total)} of the time`}</span>
+        <span role="status">{found && `${formatShare(found.value / profile.total)} of ${profile.unit === "nanoseconds" ? "the time" : "all"}`}</span>
         <span class="at">{differs ? "Orange has a larger share than before, and blue a smaller one" : "Colours are libraries; orange is the kernel, grey has no name"}</span>
       </div>
       <FlameCanvas tree={tree} title="Flame graph" say={(node) => say(tree, node)} marked={marked} change={change} onFunction={pick} />

@@ -14,14 +14,17 @@ const mostNodes = 200_000
 // Tree is what the page draws a flame graph from. The nodes are in the order of a walk from the root, each before its children.
 // The lists Depths, Frames, Totals and Selfs have an entry for each node.
 type Tree struct {
-	Title   string      `json:"title"`
-	Type    string      `json:"type"`
-	Unit    string      `json:"unit"`
-	Total   int64       `json:"total"`
-	Samples float64     `json:"samples"`         // 0 if unknown
-	Least   int64       `json:"least"`           // nodes below it are omitted
-	Notes   []string    `json:"notes,omitempty"` // for readers of figures
-	Table   []TreeFrame `json:"table"`           // the functions that Frames refers to
+	Title   string  `json:"title"`
+	Type    string  `json:"type"`
+	Unit    string  `json:"unit"`
+	Total   int64   `json:"total"`
+	Samples float64 `json:"samples"` // 0 if unknown
+	Least   int64   `json:"least"`   // nodes below it are omitted
+	// Counts and Times are the types of the values that are the number of events and their time, if the samples have both.
+	Counts string      `json:"counts,omitempty"`
+	Times  string      `json:"times,omitempty"`
+	Notes  []string    `json:"notes,omitempty"` // for readers of figures
+	Table  []TreeFrame `json:"table"`           // the functions that Frames refers to
 
 	Depths []int    `json:"depths"`
 	Frames []uint32 `json:"frames"`
@@ -52,6 +55,7 @@ func NewTree(p *profile.Profile, title string) *Tree {
 func treeOf(p *profile.Profile, l *plan, title string) *Tree {
 	t := NoTree(title)
 	t.Type, t.Unit, t.Total, t.Samples, t.Least, t.Notes = p.Values[p.Main].Type, p.Values[p.Main].Unit, p.Total(), p.Taken(), l.least, p.Notes
+	t.Counts, t.Times = p.Weights()
 	index := map[uint32]uint32{} // by rank
 	for _, b := range l.bars {
 		at, known := index[l.rank[b.frame]]
@@ -76,6 +80,8 @@ func DifferenceTree(before, after *profile.Profile, title string) (*Tree, error)
 	t := treeOf(p, l, title)
 	t.Notes = slices.Concat([]string{"A: " + amount(before) + ", B: " + amount(after)}, t.Notes)
 	t.Samples = before.Taken() + after.Taken()
+	t.Type = after.Values[after.Main].Type
+	t.Counts, t.Times = after.Weights()
 	for _, b := range l.bars {
 		t.Before, t.After = append(t.Before, b.values[profile.BeforeValue]), append(t.After, b.values[profile.AfterValue])
 	}

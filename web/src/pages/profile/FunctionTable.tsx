@@ -58,7 +58,7 @@ export function FunctionTable({ tree, rows, marked, value, onFunction }: Functio
           </tbody>
         </table>
       </div>
-      {found.length > MOST && <p class="page-note">{found.length - MOST} more with less time of their own. The search finds them.</p>}
+      {found.length > MOST && <p class="page-note">{found.length - MOST} more have less of their own. The search finds them.</p>}
     </>
   );
 }

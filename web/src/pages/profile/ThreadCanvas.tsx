@@ -9,7 +9,7 @@ import { formatClock } from "../../lib/time";
 import { formatValue } from "../../lib/units";
 import { beginPicture, fitting, useWidth } from "./canvas";
 import { palette, type Palette, stateColour } from "./colours";
-import { type Cell, type Chosen, within } from "./part";
+import { type Cell, type Chosen, fullColumn, isCounted, within } from "./part";
 
 const ROW = 20;
 /** CSS pixels for the names of threads, which are cut on a narrow screen. */
@@ -140,7 +140,7 @@ export function threadName({ process, thread, pid, tid }: ThreadTimes["threads"]
 function describe(times: ThreadTimes, row: number, bucket: number): string {
   const thread = times.threads[row];
   if (!thread) return "";
-  const states = thread.pieces.filter(([b]) => b === bucket).map(([, state, ns]) => `${times.states[state] ?? ""} ${formatValue(ns / 1e9, "seconds")}`);
+  const states = thread.pieces.filter(([b]) => b === bucket).map(([, state, value]) => `${times.states[state] ?? ""} ${isCounted(times) ? formatValue(value, "count") : formatValue(value / 1e9, "seconds")}`);
   const when = formatClock(times.begin + bucket * times.width);
   return `${threadName(thread)}, ${when} for ${formatValue(times.width, "seconds")}: ${states.length === 0 ? "no sample" : states.join(", ")}`;
 }
@@ -151,7 +151,7 @@ function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colo
   if (!context) return;
   const names = namesOf(width);
   const each = (width - names) / times.buckets;
-  const all = times.width * 1e9;
+  const all = fullColumn(times);
   let rectangles = 0;
   times.threads.forEach((thread, row) => {
     const top = row * ROW;
@@ -164,10 +164,10 @@ function draw(canvas: HTMLCanvasElement, times: ThreadTimes, width: number, colo
     context.globalAlpha = 1;
     let last = -1;
     let used = 0;
-    for (const [bucket, state, ns] of thread.pieces) {
+    for (const [bucket, state, value] of thread.pieces) {
       if (bucket !== last) used = 0;
       last = bucket;
-      const part = Math.min(ns / all, 1 - used);
+      const part = Math.min(value / all, 1 - used);
       if (part <= 0) continue;
       const high = Math.max(part * (ROW - 2), 1);
       context.fillStyle = stateColour(colours, times.states[state] ?? "", state);

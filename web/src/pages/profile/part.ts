@@ -21,6 +21,24 @@ export function within({ threads, buckets }: ThreadTimes, { row, bucket }: Cell)
   return { row: Math.min(row, threads.length - 1), bucket: Math.min(bucket, buckets - 1) };
 }
 
+/** Whether the values are numbers of events and not times. */
+export const isCounted = ({ unit }: ThreadTimes): boolean => unit === "count";
+
+/** The value that fills a column: the length of its bucket, or the largest number of events of a thread in a bucket. */
+export function fullColumn(times: ThreadTimes): number {
+  if (!isCounted(times)) return times.width * 1e9;
+  let most = 1;
+  for (const { pieces } of times.threads) {
+    let [last, sum] = [-1, 0];
+    for (const [bucket, , value] of pieces) {
+      sum = bucket === last ? sum + value : value;
+      last = bucket;
+      most = Math.max(most, sum);
+    }
+  }
+  return most;
+}
+
 export function partOf(times: ThreadTimes, { row, begin, end }: Chosen): ProfilePart {
   const { pid = "", tid = "" } = times.threads[row] ?? {};
   return { pid, tid, from: times.begin + begin * times.width, to: times.begin + end * times.width };
