@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/profiletest"
 	"github.com/teescope/teescope/internal/run/profile/read"
-	"github.com/teescope/teescope/internal/run/profile/write"
 )
 
 // published writes the two profiles of a comparison of machines: 5 % of a CPU in shares of 15, 55 and 30 %, and 20 % in shares
@@ -109,11 +108,8 @@ func TestProfileConvertsTimes(t *testing.T) {
 	for _, at := range []int64{1e18, 1e18 + 5e8} {
 		err = errors.Join(err, b.AddAt(at, []uint32{f}, nil, 1))
 	}
-	format, err2 := write.Choose("pprof", "")
-	var out bytes.Buffer
-	err = errors.Join(err, err2, format.Write(&out, b.Profile(), "test"))
 	last := filepath.Join(dir, "in.pb.gz")
-	if err := errors.Join(err, os.WriteFile(last, out.Bytes(), 0o600)); err != nil {
+	if err := errors.Join(err, os.WriteFile(last, profiletest.Pprof(t, b.Profile()), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a.otlp", "b.pb.gz", "c.otlp"} { // each from the one before
@@ -162,15 +158,7 @@ func TestProfileJoinsAnEnclave(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	format, err := write.Choose("pprof", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := format.Write(&out, b.Profile(), "test"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(host, out.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(host, profiletest.Pprof(t, b.Profile()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	shown, _, err := execute(t, "profile", "show", "--by", "library", "--enclave", gramine, host)

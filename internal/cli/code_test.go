@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/profile"
-	"github.com/teescope/teescope/internal/run/profile/write"
+	"github.com/teescope/teescope/internal/run/profile/profiletest"
 )
 
 // pprof returns a profile of one function, with samples of 10 ms.
@@ -32,15 +31,7 @@ func pprof(t *testing.T, workload, function string, samples int64) []byte {
 	if err := b.Add([]uint32{frame}, []profile.Label{{Key: profile.Workload, Value: workload}}, samples, samples*10e6); err != nil {
 		t.Fatal(err)
 	}
-	format, err := write.Choose("pprof", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := format.Write(&out, b.Profile(), "test"); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
+	return profiletest.Pprof(t, b.Profile())
 }
 
 func about(event codelink.Event, workload string) analysis.Finding {

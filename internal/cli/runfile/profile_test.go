@@ -3,15 +3,14 @@
 package runfile
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/profiletest"
 	"github.com/teescope/teescope/internal/run/profile/read"
-	"github.com/teescope/teescope/internal/run/profile/write"
 	"github.com/teescope/teescope/internal/run/runtest"
 )
 
@@ -23,15 +22,10 @@ func TestProfilesOfARun(t *testing.T) {
 		if err == nil {
 			err = b.Add([]uint32{f}, nil, seconds*1e9)
 		}
-		format, err2 := write.Choose("pprof", "")
-		if err != nil || err2 != nil {
-			t.Fatal(err, err2)
-		}
-		var out bytes.Buffer
-		if err := format.Write(&out, b.Profile(), "test"); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
-		return out.Bytes()
+		return profiletest.Pprof(t, b.Profile())
 	}
 	r, err := runtest.Run(runtest.Spec{Repetitions: make([]runtest.Repetition, 2)})
 	if err != nil {

@@ -3,7 +3,6 @@
 package profiles
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/profiletest"
 	"github.com/teescope/teescope/internal/run/profile/read"
 	"github.com/teescope/teescope/internal/run/profile/write"
 )
@@ -53,15 +53,7 @@ func encoded(t *testing.T, b *profile.Builder, at time.Time) []byte {
 func written(t *testing.T, p *profile.Profile, at time.Time) []byte {
 	t.Helper()
 	p.Began, p.Lasted = at, time.Minute
-	format, err := write.Choose("pprof", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := format.Write(&out, p, "test"); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
+	return profiletest.Pprof(t, p)
 }
 
 // filled is a store with profiles of the first minutes of epoch, of which the nth has 10^n ns.

@@ -3,15 +3,14 @@
 package read
 
 import (
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"testing"
 
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/profiletest"
 )
 
 // metered remembers the largest heap while it is read, with what the collector has not freed yet.
@@ -103,19 +102,7 @@ type repeated struct {
 // address, their thread and their time.
 func newRepeated(t testing.TB, bytesAtLeast int) (r *repeated, times int) {
 	t.Helper()
-	f, err := os.Open("perfdata/testdata/stream.data.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := profiletest.Unzipped(t, "perfdata/testdata/stream.data.gz")
 	const ofPerf, round, sample = 64, 68, 9
 	le, r := binary.LittleEndian, &repeated{head: stream[:16:16]}
 	first, last := ^uint64(0), uint64(0)

@@ -4,9 +4,7 @@ package read
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
+	"github.com/teescope/teescope/internal/run/profile/profiletest"
 	"github.com/teescope/teescope/internal/run/profile/read/names"
 )
 
@@ -187,15 +186,7 @@ func aliases(t *testing.T) map[string]string {
 // unpacked returns a stored recording as it was written.
 func unpacked(t testing.TB, name string) []byte {
 	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(stored(t, name)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return profiletest.Unzipped(t, "perfdata/testdata/"+name+".gz")
 }
 
 // A recording chooses the paths in notes. They reach no terminal unchanged.

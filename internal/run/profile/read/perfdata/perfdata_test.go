@@ -4,7 +4,6 @@ package perfdata
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -16,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/run/profile/profiletest"
 )
 
 // roomy has memory for each recording of the tests.
@@ -94,20 +95,7 @@ func differ(t *testing.T, got, want string) {
 // unzipped reads a file of testdata.
 func unzipped(t testing.TB, name string) []byte {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", name+".gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return profiletest.Unzipped(t, filepath.Join("testdata", name+".gz"))
 }
 
 var stored = []string{"file", "compressed", "stream", "packed-stream", "flat", "events"}
