@@ -5,6 +5,7 @@
 package micro
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -64,7 +65,8 @@ func Build(ctx context.Context, to string) error {
 	return nil
 }
 
-// Run compiles the program, runs one benchmark and passes on what it prints.
+// Run compiles the program, runs one benchmark and passes on what it prints. It writes how that compares with the references to Err, so
+// that Out has the figures of this machine only.
 func Run(ctx context.Context, o Options) error {
 	dir, err := os.MkdirTemp("", "teescope-bench-")
 	if err != nil {
@@ -76,9 +78,13 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	c := exec.CommandContext(ctx, program, o.Name, strconv.FormatFloat(o.For.Seconds(), 'g', -1, 64))
-	c.Stdout, c.Stderr = o.Out, o.Err
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = io.MultiWriter(o.Out, &out), o.Err
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("running the benchmark %s: %w", o.Name, err)
+	}
+	if here, ok := measured(out.Bytes()); ok {
+		compare(o.Err, o.Name, here)
 	}
 	return nil
 }
