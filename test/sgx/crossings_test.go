@@ -73,7 +73,7 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 					args = append(args, "-out", name+".tsrun")
 				}
 				args = append(args, "-in", "testdata/profiles.sh")
-				for _, name := range []string{"profiles.log", "ocalls.pb.gz", "calling.json", "aex.pb.gz", "stats.exits.before", "stats.exits.after", "inside.pb.gz", "inside.maps"} {
+				for _, name := range []string{"profiles.log", "ocalls.pb.gz", "calling.json", "aex.pb.gz", "stats.exits.before", "stats.exits.after", "inside.pb.gz", "inside.maps", "demanded.ocalls.pb.gz", "demanded.ecalls.pb.gz", "demanded.log"} {
 					args = append(args, "-out", name)
 				}
 				args = append(args, "-out", "crowded.log")

@@ -50,6 +50,7 @@ func leads(stack []string, functions ...string) bool {
 // profiled requires that the profiles of profiles.sh lead to the code that leaves enclaves.
 func profiled(t *testing.T, dir string) {
 	t.Run("OCALLs", func(t *testing.T) { profiledOCALLs(t, dir) })
+	t.Run("on demand", func(t *testing.T) { profiledOnDemand(t, dir) })
 	t.Run("AEXs", func(t *testing.T) { profiledAEXs(t, dir) })
 	t.Run("inside", func(t *testing.T) { profiledInside(t, dir) })
 }
@@ -71,6 +72,26 @@ func profiledOCALLs(t *testing.T, dir string) {
 	t.Logf("%d of %d OCALLs lead to their function, the program says %s", n, all, read(t, filepath.Join(dir, "calling.json")))
 	if n != want || all != want {
 		t.Errorf("%d of %d OCALLs lead to their function, want %d", n, all, want)
+	}
+}
+
+// Each sampled OCALL and ECALL leads to the function of the program, also in a profile of an agent, in which a sample stands for 64 of them.
+func profiledOnDemand(t *testing.T, dir string) {
+	for event, want := range map[string][]string{"ocalls": {"pingpong_ocall_pong", "sgx_ecall", "call", "work"}, "ecalls": {"sgx_ecall", "call", "work"}} {
+		p := profileIn(t, dir, "demanded."+event+".pb.gz")
+		n := int64(0)
+		for _, s := range p.Sample {
+			stack := stackOf(s)
+			if stack[0] == want[0] && leads(stack, want...) && slices.Equal(s.Label["process"], []string{"demanded"}) && s.Value[1] == 64*s.Value[0] {
+				n += s.Value[0]
+			} else {
+				t.Errorf("%s: %d, %d of %v: %q", event, s.Value[0], s.Value[1], s.Label, stack)
+			}
+		}
+		t.Logf("%d samples of %s: %v", n, event, p.Comments)
+		if n < 20 || p.SampleType[1].Type != event {
+			t.Errorf("%d samples of %v lead to the function: %s", n, p.SampleType[1], read(t, filepath.Join(dir, "demanded.log")))
+		}
 	}
 }
 

@@ -30,3 +30,38 @@ recorder=$!
 mapped() { grep /dev/sgx_enclave "/proc/$(pidof faults)/maps" >inside.maps 2>/dev/null || ! recording; }
 until_so mapped
 wait $recorder
+
+# The OCALLs and then the ECALLs of another program, as an agent records them while a client asks for it: one of 64 of all processes. A
+# profile is made when a minute or the request has ended.
+as pingpong demanded
+./teescope agent --listen 127.0.0.1:9750 --control.enabled --transitions.trace off >demanded.log 2>&1 &
+agent=$!
+demanded -count 0 -pause 1000 -ocalls 3 >/dev/null &
+demanded=$!
+ends() { ! [ -e /proc/$agent/exe ]; }
+taken() { wget -qO - http://127.0.0.1:9750/metrics | sed -n 's/^teescope_profile_samples_total{outcome="taken"} //p'; }
+serves() { [ -n "$(taken)" ] || ends; }
+until_so serves
+after=
+# next fetches the profile after the last one.
+next() {
+	wget -SqO next.pb.gz "http://127.0.0.1:9750/api/profiles/next?after=$after" 2>next.header
+	[ -s next.pb.gz ] || return 1
+	after=$(tr -d '\r' <next.header | sed -n 's/^ *Teescope-Profile: *//Ip')
+}
+for event in ocalls ecalls; do
+	id=$(./teescope control profile --event $event --for 10m)
+	echo "$event: $id" >>demanded.log
+	before=$(taken)
+	enough() { [ "$(taken)" -ge $((before + 40)) ] || ends; }
+	until_so enough
+	./teescope control end "${id%% *}" >>demanded.log 2>&1
+	made() { next || ends; }
+	until_so made
+	mv next.pb.gz demanded.$event.pb.gz
+	while next; do # a minute had ended before
+		mv next.pb.gz demanded.$event.pb.gz
+	done
+done
+kill $demanded $agent
+wait $demanded $agent
