@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,10 @@ func TestFindingsLinkToProfiles(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	f := Finding{Workload: "web", FirstSeen: now.Add(-10 * time.Minute), LastSeen: now, Code: codelink.New(codelink.CPU, "web")}
 	from := time.Time{}
-	held := func(workload string, start, _ time.Time) bool { return workload == "web" && !start.Before(from) }
+	kept := codelink.CPU
+	held := func(event codelink.Event, workload string, start, _ time.Time) bool {
+		return event == kept && workload == "web" && !start.Before(from)
+	}
 	code := f.Linked(5*time.Minute, nil, held)
 	if want := "/api/profiles/merged?end=1700000000&format=html&start=1699999700&workload=web"; code.Profile != want {
 		t.Errorf("%s, want %s", code.Profile, want)
@@ -34,7 +38,16 @@ func TestFindingsLinkToProfiles(t *testing.T) {
 	if code := f.Linked(5*time.Minute, found, held); code.Profile != "" || code.Change != "" || code.Functions != found {
 		t.Errorf("without a profile of CPU time: %+v", code)
 	}
-	if f.Code = nil; f.Linked(5*time.Minute, nil, func(string, time.Time, time.Time) bool { return true }) != nil {
+	f.Code, from = codelink.New(codelink.OCALLs, "web"), time.Time{}
+	if code := f.Linked(5*time.Minute, nil, held); strings.Contains(code.Profile, "event=") || code.Profile == "" {
+		t.Errorf("with profiles of CPU time only: %+v", code)
+	}
+	kept = codelink.OCALLs
+	code = f.Linked(5*time.Minute, nil, held)
+	if want := "/api/profiles/merged?end=1700000000&event=ocalls&format=html&start=1699999700&workload=web"; code.Profile != want || !strings.Contains(code.Change, "&event=ocalls&") {
+		t.Errorf("%+v, want %s", code, want)
+	}
+	if f.Code = nil; f.Linked(5*time.Minute, nil, func(codelink.Event, string, time.Time, time.Time) bool { return true }) != nil {
 		t.Error("a finding about no code has a link")
 	}
 }

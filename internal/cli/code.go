@@ -38,8 +38,8 @@ func (a Analysis) link(ctx context.Context, server *remote.Server, window time.D
 		f := &found[i]
 		key, _ := f.Key()
 		ours := false
-		f.Code = f.Linked(window, nil, func(workload string, start, end time.Time) bool {
-			if !answers {
+		f.Code = f.Linked(window, nil, func(event codelink.Event, workload string, start, end time.Time) bool {
+			if !answers || event != codelink.CPU { // the server does not say of which workloads it has others
 				return false
 			}
 			asked := codelink.Key{Workload: workload}

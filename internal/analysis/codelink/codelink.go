@@ -43,8 +43,8 @@ type Code struct {
 	Reason Reason `json:"reason,omitempty"` // of off-cpu
 	// Command records the stacks of the event in code.pb.gz, on the workload's machine, and draws them as code.html.
 	Command string `json:"command"`
-	// Profile is the flame graph of the workload's CPU time in the window: a path of the server, or its address. It is absent
-	// if the server keeps no profile with a sample of the workload.
+	// Profile is the flame graph of the workload's samples in the window, of the event or else of CPU time: a path of the server, or its
+	// address. It is absent if the server keeps no profile with a sample of the workload.
 	Profile string `json:"profile,omitempty"`
 	// Change is the difference from the window before that in which the finding was first seen, in the same way.
 	Change string `json:"change,omitempty"`

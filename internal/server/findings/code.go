@@ -21,8 +21,8 @@ const (
 
 // Profiles are profiles that the server keeps, of one machine.
 type Profiles interface {
-	// Held reports whether a profile of CPU time has a sample of a workload in a time. An empty workload is the whole machine.
-	Held(workload string, start, end time.Time) bool
+	// Held reports whether a profile of an event has a sample of a workload in a time. An empty workload is the whole machine.
+	Held(event codelink.Event, workload string, start, end time.Time) bool
 	// Functions returns the functions with the most samples in a time. It leaves out what is not known.
 	Functions(ctx context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions
 }

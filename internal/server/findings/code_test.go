@@ -20,7 +20,9 @@ type kept struct {
 	from, to time.Time
 }
 
-func (k *kept) Held(workload string, _, _ time.Time) bool { return workload == k.workload }
+func (k *kept) Held(event codelink.Event, workload string, _, _ time.Time) bool {
+	return event == codelink.CPU && workload == k.workload
+}
 
 func (k *kept) Functions(_ context.Context, asked []codelink.Key, start, end time.Time) map[codelink.Key]*codelink.Functions {
 	k.asked, k.from, k.to = asked, start, end

@@ -168,6 +168,11 @@ func TestProfilesOfEvents(t *testing.T) {
 			t.Errorf("%s, want %s", body, want)
 		}
 	}
+	for _, workload := range []string{"web", "", "db"} {
+		if held := s.Held(codelink.OCALLs, workload, epoch, epoch.Add(time.Minute)); held != (workload != "db") || s.Held(codelink.AEXs, workload, epoch, epoch.Add(time.Minute)) {
+			t.Errorf("OCALLs of %q are held: %v", workload, held)
+		}
+	}
 	keys := []codelink.Key{{Event: codelink.OCALLs, Workload: "web"}, {Event: codelink.CPU, Workload: "web"}, {Event: codelink.AEXs, Workload: "web"}}
 	if found := s.Functions(t.Context(), keys, epoch, epoch.Add(2*time.Minute)); len(found) != 1 || found[keys[0]].Top[0].Name != "ocall_print" {
 		t.Errorf("%v", found)

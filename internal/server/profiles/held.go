@@ -20,10 +20,10 @@ const (
 	maxKnown = 4 * maxRead
 )
 
-// Held reports whether a profile of CPU time of an interval has a sample of a workload, or any sample for an empty name. It reads
+// Held reports whether a profile of an event in an interval has a sample of a workload, or any sample for an empty name. It reads
 // only the last hour of the interval.
-func (s *Store) Held(workload string, start, end time.Time) bool {
-	entries := s.between(codelink.CPU, start, end)
+func (s *Store) Held(event codelink.Event, workload string, start, end time.Time) bool {
+	entries := s.between(event, start, end)
 	if workload == "" {
 		return len(entries) > 0
 	}

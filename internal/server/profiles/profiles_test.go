@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/run/profile"
 	"github.com/teescope/teescope/internal/run/profile/profiletest"
 	"github.com/teescope/teescope/internal/run/profile/read"
@@ -156,7 +157,7 @@ func TestProfilesOfAWorkloadAreHeld(t *testing.T) {
 			start, end float64 // minutes
 			want       bool
 		}{{"web", 0, 3, true}, {"db", 2, 3, true}, {"cache", 0, 3, false}, {"web", 3, 5, false}, {"", 2.5, 5, true}, {"", 3, 5, false}} {
-			if got := s.Held(tt.workload, epoch.Add(minutes(tt.start)), epoch.Add(minutes(tt.end))); got != tt.want {
+			if got := s.Held(codelink.CPU, tt.workload, epoch.Add(minutes(tt.start)), epoch.Add(minutes(tt.end))); got != tt.want {
 				t.Errorf("%+v is held: %v", tt, got)
 			}
 		}

@@ -256,7 +256,8 @@ func (l *timeline) shorten(threads []*threadRow) {
 		becomes[at] = len(states)
 		states = append(states, l.states[at])
 	}
-	l.states = append(states, otherStates)
+	states = append(states, otherStates)
+	l.states = states
 	for _, t := range threads {
 		cells := make(map[[2]int]int64, len(t.cells))
 		for cell, v := range t.cells {

@@ -14,6 +14,10 @@ describe("the profile of a finding", () => {
     });
   });
 
+  it("is of the event of the finding", () => {
+    expect(profileView("/api/profiles/merged?end=1700000000&event=ocalls&format=html&start=1699999700&workload=web").profile).toEqual({ of: "web", event: "ocalls" });
+  });
+
   it("is compared with the time before the finding, also of a whole machine", () => {
     const view = profileView("/api/profiles/merged?base.end=1699999100&base.start=1699998800&end=1700000000&format=html&start=1699999700");
     expect(view.workloads).toEqual([]);

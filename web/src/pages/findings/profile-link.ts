@@ -11,12 +11,13 @@ export function profileView(path: string): Partial<ViewState> {
     const [from, to] = ["start", "end"].map((name) => Number(asked.get(prefix + name)));
     return from !== undefined && to !== undefined && from < to ? { from, to } : undefined;
   };
+  const event = asked.get("event") ?? "";
   const [fixed, base] = [interval(""), interval("base.")];
   return {
     page: "profile",
     workloads: of === "" ? [] : [of],
     filters: [],
     ...(fixed && { fixed, live: false }),
-    profile: base && { of, base },
+    profile: base || event ? { of, ...(event && { event }), ...(base && { base }) } : undefined,
   };
 }
