@@ -192,7 +192,7 @@ func (f *Finder) look(pid int, seen map[int]looked, most int) []candidate {
 		f.users.silent(pid, err)
 		return nil
 	}
-	f.users.note(pid, program.Start, maps)
+	f.users.note(pid, program, maps)
 	now := looked{program, len(maps)}
 	if f.known[pid] == now {
 		seen[pid] = now

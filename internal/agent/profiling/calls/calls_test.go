@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,6 +139,58 @@ func TestEachECallIsSampled(t *testing.T) {
 		if samples != n {
 			t.Errorf("%d samples, want %d", samples, n)
 		}
+	}
+}
+
+// A process that holds the lock of its memory, in a mount namespace of its own, concerns the programs of its tenant only. Those of another user
+// are sampled, and why the others are not is stated. Since Linux 6.17, mappings can be read without the lock, so that all are sampled.
+func TestAStuckProcessConcernsItsTenant(t *testing.T) {
+	const nobody = 65534
+	if os.Getenv("SDK_APP") != "" {
+		t.Skip("this machine has no compiler")
+	}
+	stuck := exec.Command(boundarytest.Build(t, filepath.Join(t.TempDir(), "stuck"), "../../../../test/e2e/progs/stuck.c", "-lpthread"), "lock", t.TempDir())
+	out, err := stuck.StdoutPipe()
+	if err == nil {
+		err = stuck.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stuck.Process.Kill()
+		_ = stuck.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	sampler, f := finder(t, profiling.ECalls)
+	same := start(t, boundarytest.SDKApp(t, "profilesame", "-fno-omit-frame-pointer"))
+	program := boundarytest.SDKApp(t, "profileother", "-fno-omit-frame-pointer")
+	for dir := filepath.Dir(program); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil { // the other user runs it
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	p := proctest.Start(t, cmd)
+	other := &app{t, p.Cmd, p.In, p.Out}
+	_, err = f.Host.Mappings(uint32(stuck.Process.Pid))
+	known, stated, by := err == nil, "", map[int]uint64{}
+	find(t, f, func() bool {
+		same.do("ecall 1 0 1")
+		other.do("ecall 1 0 1")
+		if err := sampler.Drain(func(one *profiling.Sample) { by[one.PID] += one.Samples }); err != nil {
+			t.Fatal(err)
+		}
+		stated += strings.Join(f.Problems(), "\n")
+		why := fmt.Sprintf("does not answer: process %d", stuck.Process.Pid)
+		return by[other.cmd.Process.Pid] > 0 && (known && by[same.cmd.Process.Pid] > 0 || !known && strings.Contains(stated, why))
+	})
+	t.Logf("the mappings of the stuck process are known: %v; %s", known, stated)
+	if n := by[same.cmd.Process.Pid]; !known && n > 0 {
+		t.Errorf("%d samples of a program that may have the files of the stuck process", n)
 	}
 }
 

@@ -36,10 +36,16 @@ type users struct {
 type scan struct {
 	of    map[hostfs.FileID][]int // by file as mappings show it
 	uses  int                     // in of
-	noted map[int]time.Duration   // the processes in of, with their starts
+	noted map[int]execution       // the processes in of
 }
 
-func newScan() scan { return scan{of: map[hostfs.FileID][]int{}, noted: map[int]time.Duration{}} }
+func newScan() scan { return scan{of: map[hostfs.FileID][]int{}, noted: map[int]execution{}} }
+
+// execution identifies the program that a process runs without asking the process. It is part of host.Program.
+type execution struct {
+	start time.Duration
+	stack uint64
+}
 
 // unread is a process that did not answer and has not answered before.
 type unread struct {
@@ -61,8 +67,8 @@ func (u *users) incomplete(why error) { u.unknown = why }
 
 // note notes which files a process maps. The rights of the mappings do not matter: the kernel also takes the lock of a process that
 // can only read a file, but could make the mapping executable (valid_vma in kernel/events/uprobes.c).
-func (u *users) note(pid int, start time.Duration, maps []hostfs.Mapping) {
-	u.now.noted[pid] = start
+func (u *users) note(pid int, program host.Program, maps []hostfs.Mapping) {
+	u.now.noted[pid] = execution{program.Start, program.Stack}
 	for _, m := range maps {
 		if !u.use(pid, m.File) {
 			return
@@ -91,9 +97,9 @@ func (u *users) silent(pid int, err error) {
 		return
 	}
 	process := u.host.Of(uint32(pid))
-	if start, noted := u.before.noted[pid]; noted {
-		if stat, err := process.Thread(pid).Stat(); err == nil && stat.Started == start {
-			u.now.noted[pid], u.carried[pid] = start, true // finish adds its files
+	if before, noted := u.before.noted[pid]; noted {
+		if stat, err := process.Thread(pid).Stat(); err == nil && before == (execution{stat.Started, stat.Stack}) {
+			u.now.noted[pid], u.carried[pid] = before, true // finish adds its files
 			return
 		}
 	}

@@ -23,7 +23,7 @@ import (
 // The kernel takes the lock of each process that maps a file privately without writing, also of one that only reads it.
 func TestAProcessThatOnlyReadsAFileIsAsked(t *testing.T) {
 	u, id := newUsers(host.Processes{}), hostfs.FileID{Device: 1, Inode: 2}
-	u.note(7, 0, []hostfs.Mapping{{File: id}, {File: id, Executable: true}})
+	u.note(7, host.Program{}, []hostfs.Mapping{{File: id}, {File: id, Executable: true}})
 	if of := u.now.of[id]; len(of) != 1 || of[0] != 7 {
 		t.Errorf("users are %v, want process 7 once", of)
 	}
@@ -42,7 +42,7 @@ func usersOf(t *testing.T, all ...process) (*users, string) {
 	for _, one := range all {
 		dir := filepath.Join(proc, strconv.Itoa(one.pid))
 		hostfstest.Write(t, dir, "status", fmt.Sprintf("Name:\tp\nUid:\t%d\t0\t0\t0\n", one.user))
-		started(t, proc, one.pid, 100)
+		started(t, proc, one.pid, 100, 7)
 		if one.root != "" {
 			if err := errors.Join(os.Mkdir(filepath.Join(dir, "ns"), 0o700), os.Symlink("mnt:["+one.root+"]", filepath.Join(dir, "ns", "mnt"))); err != nil {
 				t.Fatal(err)
@@ -55,9 +55,10 @@ func usersOf(t *testing.T, all ...process) (*users, string) {
 	return u, proc
 }
 
-func started(t *testing.T, proc string, pid, ticks int) {
+// started writes when a process started, and where its stack begins.
+func started(t *testing.T, proc string, pid, ticks, stack int) {
 	t.Helper()
-	stat := fmt.Sprintf("%d (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 %d 0 0\n", pid, ticks)
+	stat := fmt.Sprintf("%d (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 %d 0 0 0 0 0 %d 0 0\n", pid, ticks, stack)
 	hostfstest.Write(t, proc, filepath.Join(strconv.Itoa(pid), "task", strconv.Itoa(pid), "stat"), stat)
 }
 
@@ -79,7 +80,7 @@ func TestAProcessThatDoesNotAnswerConcernsItsOwnFiles(t *testing.T) {
 		"because others answer badly": {process{8, 1001, "2"}, true, reader.ErrExhausted},
 	} {
 		u, _ := usersOf(t, app, tt.stuck)
-		u.note(app.pid, time.Second, []hostfs.Mapping{{File: shared}})
+		u.note(app.pid, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
 		u.silent(tt.stuck.pid, tt.reason)
 		u.finish()
 		err := u.answer(shared)
@@ -94,25 +95,29 @@ func TestAProcessThatDoesNotAnswerConcernsItsOwnFiles(t *testing.T) {
 
 // A process that has answered before maps what it mapped then.
 func TestAProcessThatAnsweredBeforeConcernsItsFiles(t *testing.T) {
-	u, proc := usersOf(t, process{7, 1000, "1"}, process{8, 1000, "1"})
-	u.note(7, time.Second, []hostfs.Mapping{{File: shared}})
-	u.note(8, time.Second, []hostfs.Mapping{{File: private}})
+	u, _ := usersOf(t, process{7, 1000, "1"}, process{8, 1000, "1"})
+	u.note(7, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
+	u.note(8, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: private}})
 	for range 3 { // also after several scans without an answer
 		u.begin()
-		u.note(7, time.Second, []hostfs.Mapping{{File: shared}})
+		u.note(7, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
 		u.silent(8, reader.ErrStuck)
 		u.finish()
 		if of := u.now.of[private]; u.answer(shared) != nil || len(of) != 1 || of[0] != 8 {
 			t.Errorf("the answer is %v, and %v map the private file", u.answer(shared), of)
 		}
 	}
-	started(t, proc, 8, 200) // another process with its ID
-	u.begin()
-	u.note(7, time.Second, []hostfs.Mapping{{File: shared}})
-	u.silent(8, reader.ErrStuck)
-	u.finish()
-	if err := u.answer(shared); !errors.Is(err, errUnsafe) {
-		t.Errorf("a new process that does not answer: %v", err)
+	for what, now := range map[string][2]int{"another process": {200, 7}, "another program": {100, 8}} {
+		again, proc := usersOf(t, process{7, 1000, "1"}, process{8, 1000, "1"})
+		again.now = u.now
+		started(t, proc, 8, now[0], now[1])
+		again.begin()
+		again.note(7, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
+		again.silent(8, reader.ErrStuck)
+		again.finish()
+		if err := again.answer(shared); !errors.Is(err, errUnsafe) {
+			t.Errorf("%s that does not answer: %v", what, err)
+		}
 	}
 }
 
@@ -122,7 +127,7 @@ func TestTheMemoryForUsersIsBounded(t *testing.T) {
 	for i := range maps {
 		maps[i].File.Inode = uint64(i)
 	}
-	u.note(7, 0, maps)
+	u.note(7, host.Program{}, maps)
 	if len(u.now.of) != maxMapped || u.now.uses != maxMapped || !errors.Is(u.answer(shared), errUnsafe) {
 		t.Errorf("%d files with %d users are kept, and the answer is %v", len(u.now.of), u.now.uses, u.answer(shared))
 	}
