@@ -136,34 +136,6 @@ func shell(t *testing.T, command string) string {
 	return string(out)
 }
 
-// configuration.md describes exactly the keys of the configuration, with their defaults.
-func TestConfigurationDocument(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(root, "docs", "user", "configuration.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	described := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\|").FindAllStringSubmatch(string(data), -1) {
-		described[m[1]] = true
-	}
-	flags := map[string]bool{}
-	for _, command := range []string{"up", "agent", "server"} {
-		for _, m := range regexp.MustCompile(`(?m)^ +--([a-z.-]+) `).FindAllStringSubmatch(run(t, binary, command, "--help"), -1) {
-			flags[m[1]] = true
-		}
-	}
-	for name := range flags {
-		if !described[name] && name != "help" {
-			t.Errorf("configuration.md does not describe %s", name)
-		}
-	}
-	for name := range described {
-		if !flags[name] {
-			t.Errorf("configuration.md describes %s, which no command has", name)
-		}
-	}
-}
-
 // The output of `teescope config` is a file that --config reads, with the same result.
 func TestPrintedConfigurationIsAFile(t *testing.T) {
 	first := run(t, binary, "config", "--interval", "7s", "--workloads.max", "64", "--watch", "comm=^redis-server$", "--retention.size", "1GiB")
