@@ -32,7 +32,7 @@ func demoSGXCommand() *cobra.Command {
 		Long: "Boots a stock Debian kernel in QEMU. The kernel's unmodified SGX driver runs two emulated enclaves: the working\n" +
 			"set of one does not fit into the enclave memory, and the other makes an OCALL for each piece of a request.\n" +
 			"teescope runs beside them, and its page opens on this machine. Nothing in the virtual machine is secret, and its\n" +
-			"timing means nothing.\n\n" +
+			"timing is not realistic.\n\n" +
 			"With a command, this program runs in the machine instead, for example one with an enclave of its own. It is a file\n" +
 			"of this machine, copied with the libraries that it is linked to, or a program of the virtual machine. It runs in /job,\n" +
 			"where --in copies further files to, such as the signed enclave. \"teescope record --in-testbed\" records it.\n\n" +
@@ -62,7 +62,7 @@ func demoCVMCommand() *cobra.Command {
 		Long: "Boots a stock Debian kernel in QEMU, which must copy all data of its disk through bounce buffers (swiotlb=force), as\n" +
 			"in a confidential virtual machine. Programs that read the disk run out of them and recover, again and again. Two tiny\n" +
 			"virtual machines run in it, by the kernel's unmodified KVM: \"storm\" leaves its guest thousands of times a second, \"idle\" waits.\n" +
-			"teescope runs beside them, and its page opens on this machine. No memory is encrypted, and the timing means nothing.\n\n" +
+			"teescope runs beside them, and its page opens on this machine. No memory is encrypted, and the timing is not realistic.\n\n" +
 			"It needs a clone of the repository, qemu-system-x86, gcc and make. The first time it downloads 210 MB.",
 		Example: "  teescope demo cvm\n" +
 			"  teescope demo cvm --kernel 6.1 --listen 127.0.0.1:9800 --for 5m",

@@ -66,7 +66,7 @@ func (e *Endpoint) properties() []property {
 func checkWorkload(s string) error {
 	switch s {
 	case "idle", "kernel", "other": // the agent's names for what is not a program
-		return fmt.Errorf("%q is not a program", s)
+		return fmt.Errorf("%q is not a program: it is the name of idle processors, the kernel or all further workloads", s)
 	}
 	return nil
 }

@@ -214,7 +214,7 @@ func memoryKeys() []*key {
 	return []*key{
 		{
 			name: "memory.limit", commands: Up | Server, kind: "size",
-			usage: "memory limit of the process; near it queries and new series are refused; 0 means no limit",
+			usage: "memory limit of the process that stores; near it queries and new series are refused; 0 means no limit",
 			def:   constant("0"),
 			set: one(func(c *Config, s string) (err error) {
 				c.Memory.Limit, err = parseSize(s, 64<<20)

@@ -65,7 +65,7 @@ func TestParseEndpointOfWorkload(t *testing.T) {
 		"http://h:1 workload=":                             "workload has no value",
 		"http://h:1 workload=a workload=b":                 "workload is given twice",
 		"http://h:1 operations=x_total":                    "add workload=NAME",
-		"http://h:1 workload=idle":                         `"idle" is not a program`,
+		"http://h:1 workload=idle":                         `"idle" is not a program: it is the name of idle processors, the kernel or all further workloads`,
 		"http://h:1 workload=a operations=rate(x[5m])":     "is not a metric or a PromQL selector",
 		`http://h:1 workload=a operations={a="b"}`:         "names no metric",
 		`http://h:1 workload=a operations=x{a="b"`:         "not closed",

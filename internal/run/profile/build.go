@@ -199,7 +199,7 @@ func (b *Builder) AddSet(at int64, stack []uint32, set int, values ...int64) err
 	}
 	for i, v := range values {
 		if v < 0 {
-			return errors.New("a value is negative: the difference of two profiles is none, give both to \"teescope profile diff\"")
+			return errors.New("a value is negative, as in a difference of two profiles: give both profiles to \"teescope profile diff\"")
 		}
 		if b.totals[i] > math.MaxInt64/4-v {
 			return errors.New("the values add up to more than 2^61")

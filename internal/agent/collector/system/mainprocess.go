@@ -62,7 +62,7 @@ type MainProcess struct {
 }
 
 // errInMemory means that a program runs from memory, where each start has a new file.
-var errInMemory = errors.New("the program is in no file")
+var errInMemory = errors.New("the program is in memory and not in a file")
 
 // executableOf identifies the program that a process runs, without reading the program file.
 func executableOf(proc hostfs.Root, tgid uint32) (executable, error) {

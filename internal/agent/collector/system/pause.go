@@ -122,7 +122,7 @@ func pauseAll(k *kernelSide, wanted pauses) {
 		}
 		if one.probe == endProbe {
 			if err := forgetRequests(k); err != nil {
-				k.switches.log.Warn("forgetting requests", "error", err)
+				k.switches.log.Warn("removing the requests to block devices that have not ended", "error", err)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func resumeOthers(k *kernelSide, wanted pauses) {
 		}
 		if probe == endProbe {
 			if err := seesRequests(k); err != nil {
-				k.switches.log.Warn("marking when requests are seen", "error", err)
+				k.switches.log.Warn("setting the time from which requests to block devices are seen", "error", err)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (s *session) ask(command uint32, params []byte) error {
 	defer pin.Unpin()
 	record.Params, record.ParamsSize = pinned(&pin, params)
 	if err := escape(s.file, escapeControl, &record); err != nil {
-		return fmt.Errorf("asking %#x: %w", command, err)
+		return fmt.Errorf("sending the command %#x to the driver: %w", command, err)
 	}
 	if record.Status != 0 {
 		return statusError(record.Status)

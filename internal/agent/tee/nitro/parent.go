@@ -32,7 +32,7 @@ const (
 )
 
 // errMany means that the number of enclaves is not known.
-var errMany = errors.New("more processes are named " + program + " than are inspected")
+var errMany = errors.New("too many processes have the name " + program + ", so not all are inspected")
 
 // enclave has the properties of an enclave from the arguments of nitro-cli. A number is 0 if they do not contain it.
 type enclave struct {

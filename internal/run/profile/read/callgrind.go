@@ -167,7 +167,7 @@ func (c *callgrind) cost(line []byte) error {
 
 func (c *callgrind) end() (*profile.Profile, error) {
 	if c.b == nil {
-		return nil, errors.New("it is of callgrind and lists no events")
+		return nil, errors.New("the output of callgrind lists no events")
 	}
 	c.b.Note("callgrind counts and does not sample, so there are no intervals; it has no stacks, so totals are those of the functions themselves")
 	p := c.b.Profile()

@@ -34,7 +34,7 @@ const maxNotes = 16
 func readPprof(data []byte, o Options, limits profile.Limits) (*profile.Profile, error) {
 	needs, valid := memory(data)
 	if !valid {
-		return nil, errors.New("unknown format: it is binary and no pprof file; use " + Accepted)
+		return nil, errors.New("unknown format: it is binary and not a pprof file; use " + Accepted)
 	}
 	if most := min(maxParsed, parsedPerByte*int64(limits.Bytes)); needs > most {
 		return nil, fmt.Errorf("as a pprof file it would need more than %d MiB of memory, %w", most>>20, profile.ErrLimit)

@@ -97,7 +97,7 @@ func open(path string) (*file, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && (!info.Mode().IsRegular() || info.Size() < 52) {
-		err = errors.New("no ELF file")
+		err = errors.New("not an ELF file")
 	}
 	if err == nil {
 		var parsed *file
@@ -152,7 +152,7 @@ var errOther = errors.New("the file is not the one that was recorded: its build 
 // find opens the file with a path and a build ID, which may be unknown.
 func (f *Finder) find(path, id string) (*file, error) {
 	if !filepath.IsLocal(strings.TrimPrefix(path, "/")) {
-		return nil, errors.New("no path of a file")
+		return nil, errors.New("the recorded path is not that of a file")
 	}
 	var found error
 	for _, name := range append([]string{filepath.Join(f.Root, path)}, f.of(id)...) {
@@ -267,7 +267,7 @@ func (f *Finder) Kernel(id string, here bool, symbol string, address uint64, add
 			moved[i] += moves
 		}
 		if !slices.IsSorted(moved) {
-			return make([]symbols.KernelSymbol, len(addresses)), errors.New("no address of a kernel")
+			return make([]symbols.KernelSymbol, len(addresses)), errors.New("the recorded address is not one of the kernel")
 		}
 	}
 	found, shown := symbols.Kallsyms(data, moved)

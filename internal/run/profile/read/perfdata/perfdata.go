@@ -168,7 +168,7 @@ func (r *reader) header() error {
 	case Magics[1]:
 		r.order = binary.BigEndian
 	default:
-		return errors.New("no recording of perf")
+		return errors.New("not a recording of perf")
 	}
 	size := r.order.Uint64(first[8:])
 	if size == 16 {
