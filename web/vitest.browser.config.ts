@@ -28,6 +28,7 @@ export default defineConfig({
   resolve: {
     alias: {
       "playwright-core": here("node_modules/playwright-core/index.mjs"),
+      sharp: here("node_modules/sharp/dist/index.mjs"),
       vite: here("node_modules/vite/dist/node/index.js"),
       vitest: here("node_modules/vitest/dist/index.js"),
     },

@@ -45,3 +45,31 @@ func TestBrowserTestsAreExplained(t *testing.T) {
 		t.Errorf("found %d files of browser tests", seen)
 	}
 }
+
+// members are sources with types that are written as JSON, and the documents that describe each member.
+var members = []struct{ source, document string }{
+	{"internal/run/run.go", "docs/user/run-file.md"},
+	{"internal/run/record.go", "docs/user/run-file.md"},
+	{"internal/agent/threads/threads.go", "docs/user/top.md"},
+	{"internal/agent/tee/sgx/boundary/transition/transition.go", "docs/user/top.md"},
+	{"internal/agent/tee/sgx/boundary/transition/pairs.go", "docs/user/top.md"},
+	{"internal/cli/check/check.go", "docs/user/troubleshooting.md"},
+}
+
+// TestMembersOfJSONAreDescribed finds members that programs of users can read and that no document describes.
+func TestMembersOfJSONAreDescribed(t *testing.T) {
+	tag := regexp.MustCompile("json:\"([a-zA-Z_0-9]+)")
+	seen := 0
+	for _, of := range members {
+		text := read(t, of.document)
+		for _, m := range tag.FindAllStringSubmatch(read(t, of.source), -1) {
+			seen++
+			if !regexp.MustCompile("[`.\"]" + m[1] + "(\\[\\])?[`\"]").MatchString(text) {
+				t.Errorf("%s does not describe the member %s of %s", of.document, m[1], of.source)
+			}
+		}
+	}
+	if seen < 60 {
+		t.Errorf("found %d members: has their format changed?", seen)
+	}
+}

@@ -350,4 +350,7 @@ var limits = []struct{ document, says, source, sets string }{
 	{"docs/dev/testing.md", "tests of `e2e` (\\w+)\\.", "Makefile", `-tags e2e -parallel (\d+)`},
 	{"docs/runbooks/process-churn.md", `finding from (\d+) processes per second on`, "internal/analysis/rules/process_churn.go", `nativeForks = (\d+)`},
 	{"docs/dev/testing.md", `runs tests (\w+) packages\s+at a time`, "Makefile", `\$\(GOTEST\) -p (\d+) \$\(if \$\(SUDO\),-exec '\$\(SUDO\)'\) \$\(call attaching`},
+	{"docs/dev/testing.md", `a size below (\d+) kB`, "test/arch/pictures_test.go", `mostPicture = (\d+)_000`},
+	{"README.md", `The first start downloads (\d+) MB`, "internal/cli/demo/demo.go", `the first build downloads (\d+) MB`},
+	{"testbed/README.md", `downloads (\d+) MB`, "internal/cli/demo/demo.go", `the first build downloads (\d+) MB`},
 }

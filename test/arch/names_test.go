@@ -33,7 +33,7 @@ var foreignNames = []string{
 // foreignFlags belong to other programs that documents name.
 var foreignFlags = []string{
 	"--cap-add", "--hardware", "--cpunodebind", "--membind", "--port", "--data-urlencode",
-	"--collector.cpu.info", "--from-file", "--call-graph",
+	"--collector.cpu.info", "--from-file", "--call-graph", "--project",
 }
 
 var (

@@ -102,3 +102,15 @@ func TestKernelsAreThoseThatAreBooted(t *testing.T) {
 		}
 	}
 }
+
+// TestReportsAreAsLargeAsStated compares the size of a report without data, of which docs/user/report.md states the tens of kB.
+func TestReportsAreAsLargeAsStated(t *testing.T) {
+	size := len(read(t, "web/dist/report/report.js")) + len(read(t, "web/dist/report/report.css"))
+	m := regexp.MustCompile(`The file has about (\d+) kB plus the data`).FindStringSubmatch(read(t, "docs/user/report.md"))
+	if m == nil {
+		t.Fatal("docs/user/report.md has no size of a report")
+	}
+	if want := strconv.Itoa((size + 5000) / 10_000 * 10); m[1] != want {
+		t.Errorf("docs/user/report.md says %s kB, and the script and style of a report have %s kB", m[1], want)
+	}
+}
