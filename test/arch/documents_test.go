@@ -73,3 +73,20 @@ func TestMembersOfJSONAreDescribed(t *testing.T) {
 		t.Errorf("found %d members: has their format changed?", seen)
 	}
 }
+
+// TestRuleFilesAreDescribed compares the shipped rule files with the table of docs/user/rules.md.
+func TestRuleFilesAreDescribed(t *testing.T) {
+	text, seen := read(t, "docs/user/rules.md"), 0
+	for _, file := range walk(t) {
+		if path.Dir(file) != "rules" || path.Ext(file) != ".yaml" {
+			continue
+		}
+		seen++
+		if !strings.Contains(text, "\n| `"+path.Base(file)+"` |") {
+			t.Errorf("docs/user/rules.md does not describe %s", file)
+		}
+	}
+	if seen < 5 {
+		t.Errorf("found %d rule files", seen)
+	}
+}
