@@ -90,3 +90,35 @@ func TestRuleFilesAreDescribed(t *testing.T) {
 		t.Errorf("found %d rule files", seen)
 	}
 }
+
+// ofThePage are documents in which words in italics are those of the page.
+var ofThePage = []string{
+	"docs/user/control.md", "docs/user/fleet.md", "docs/user/getting-started.md", "docs/user/page.md", "docs/user/profile.md", "docs/user/report.md",
+}
+
+// madeOfParts are phrases of the page with a number that the sources do not have as one text.
+var madeOfParts = []string{"Measure for 10 min"}
+
+// TestWordsOfThePageAreThoseOfDocuments finds names of views, panels and buttons that the page does not have any more.
+func TestWordsOfThePageAreThoseOfDocuments(t *testing.T) {
+	var page strings.Builder
+	for _, file := range walk(t) {
+		if strings.HasPrefix(file, "web/src/") && strings.Contains(path.Ext(file), ".ts") && !strings.Contains(file, ".test.") {
+			page.WriteString(read(t, file))
+		}
+	}
+	sources, seen, parts := page.String(), 0, exceptionsOf(madeOfParts)
+	italics := regexp.MustCompile(`[^*]\*([A-Za-z][^*\n]+)\*[^*]`)
+	for _, file := range ofThePage {
+		for _, m := range italics.FindAllStringSubmatch(codeSpan.ReplaceAllString(fence.ReplaceAllString(read(t, file), ""), ""), -1) {
+			seen++
+			if !strings.Contains(sources, m[1]) && !parts.has(m[1]) {
+				t.Errorf("%s names *%s*, which the page does not have", file, m[1])
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("found %d phrases of the page: has their format changed?", seen)
+	}
+	parts.unused(t)
+}

@@ -378,4 +378,7 @@ var limits = []struct{ document, says, source, sets string }{
 	{"docs/user/sandbox.md", `becomes the user (\d+),`, "internal/lib/config/sandbox.go", `"(65\d+)"`},
 	{"docs/user/troubleshooting.md", `or than (\d+) s\. Choose`, "internal/server/prom/scrape.go", `min\(s\.opts\.Interval, (\d+)\*time`},
 	{"docs/runbooks/aex-storm.md", `fires at ([\d,]+) exits`, "rules/boundary.yaml", `cpu_seconds_total\[5m\]\)\) > (\d+)`},
+	{"docs/dev/upstream.md", "github.com/prometheus/prometheus` v0\\.(\\d+)", "go.mod", `github.com/prometheus/prometheus v0\.(\d+)`},
+	{"docs/dev/upstream.md", "github.com/prometheus/procfs` v0\\.(\\d+)", "go.mod", `github.com/prometheus/procfs v0\.(\d+)`},
+	{"docs/dev/upstream.md", "libcap/cap` v1\\.2\\.(\\d+)", "go.mod", `libcap/cap v1\.2\.(\d+)`},
 }
