@@ -144,6 +144,17 @@ func TestUnitsAreValid(t *testing.T) {
 	if err != nil || len(units) != 3 {
 		t.Fatalf("found the units %v (%v)", units, err)
 	}
+	doc, err := os.ReadFile("../../docs/user/systemd.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := regexp.MustCompile("gives the agent (\\d\\.\\d), `up` (\\d\\.\\d) and the server (\\d\\.\\d)").FindSubmatch(doc)
+	if levels == nil {
+		t.Fatal("docs/user/systemd.md has no levels of exposure")
+	}
+	stated := map[string]string{
+		"teescope-agent.service": string(levels[1]), "teescope-up.service": string(levels[2]), "teescope-server.service": string(levels[3]),
+	}
 	dir := t.TempDir()
 	for _, unit := range units {
 		text, err := os.ReadFile(unit)
@@ -162,6 +173,10 @@ func TestUnitsAreValid(t *testing.T) {
 		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=30", copied).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s is exposed to more than 3.0: %v\n%s", unit, err, out)
+		}
+		level := regexp.MustCompile(`level for \S+: (\d\.\d)`).FindSubmatch(out)
+		if level == nil || string(level[1]) != stated[filepath.Base(unit)] {
+			t.Errorf("%s: docs/user/systemd.md says %s\n%s", unit, stated[filepath.Base(unit)], out)
 		}
 	}
 }
