@@ -179,7 +179,7 @@ func summary(t *compare.Table, j int) string {
 // method is a sentence about the statistics of a table.
 func method(t *compare.Table) string {
 	return fmt.Sprintf("Medians have their exact 95 %% interval (from 6 repetitions on). The change is that of the medians. "+
-		"p is that of the Mann-Whitney test, corrected for %d tests; ~ is no change found at p <= %g. "+
+		"p is that of the Mann-Whitney test, corrected for %d tests; ~ means that no change was found at p <= %g. "+
 		"\"finds\" is the smallest change that this number of repetitions finds in 4 of 5 cases.", t.Tests, compare.Alpha)
 }
 

@@ -87,7 +87,7 @@ func (c *Collector) follow() {
 	c.overhead.governor.Want(c.opts.SyscallTime || d.Timing, len(c.watcher.rules) > 0, budget)
 	c.overhead.announce()
 	if err := c.refresh(); err != nil {
-		c.opts.Log.Warn("refreshing the slots", "error", err)
+		c.opts.Log.Warn("updating the groups of processes", "error", err)
 	}
 }
 

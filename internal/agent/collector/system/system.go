@@ -254,7 +254,7 @@ func (c *Collector) refreshIfIdle(every time.Duration) time.Duration {
 	}
 	if time.Since(c.last) >= every {
 		if err := c.refresh(); err != nil {
-			c.opts.Log.Warn("refreshing the slots", "error", err)
+			c.opts.Log.Warn("updating the groups of processes", "error", err)
 		}
 	}
 	return max(0, time.Until(c.last.Add(every))) + every/idleSlack
