@@ -297,7 +297,7 @@ browser-shared: build web/node_modules/.package-lock.json ## of browser: what ma
 browser-alone: build web/node_modules/.package-lock.json ## of browser: what measures time, or needs a processor
 	$(BROWSER_TESTS) --project alone
 
-pictures: build web/node_modules/.package-lock.json ## take the pictures of the page in docs/user/img again (15 minutes; needs root, and what sgx needs)
+pictures: build web/node_modules/.package-lock.json ## take the pictures of the page in docs/user/img again (8 minutes; needs root, and what sgx needs)
 	PICTURES=1 $(BROWSER_TESTS) --project pictures
 
 bench: build ## what watching costs: off, an empty probe, on (about 20 minutes; needs root)

@@ -80,6 +80,12 @@ func TestKernelsAreThoseThatAreBooted(t *testing.T) {
 	if len(versions) < 2 {
 		t.Fatalf("test/vm has the kernels %v", versions)
 	}
+	tested := regexp.MustCompile(`\(tested on (.*?)\)`).FindString(read(t, "README.md")) // and on the machine's own
+	for version := range versions {
+		if !strings.Contains(tested, version) {
+			t.Errorf("README.md does not name the kernel %s that test/vm boots", version)
+		}
+	}
 	for file, line := range map[string]string{
 		"docs/dev/testing.md":       "(?m)^\\| `vm` \\|.*",
 		"docs/decisions/kernels.md": `(?m)^\| Debian's .*booted in QEMU.*`,
@@ -112,5 +118,22 @@ func TestReportsAreAsLargeAsStated(t *testing.T) {
 	}
 	if want := strconv.Itoa((size + 5000) / 10_000 * 10); m[1] != want {
 		t.Errorf("docs/user/report.md says %s kB, and the script and style of a report have %s kB", m[1], want)
+	}
+}
+
+// TestLintersAreThoseOfTheConfiguration compares the list of docs/decisions/linters.md with .golangci.yml.
+func TestLintersAreThoseOfTheConfiguration(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, ".golangci.yml"), "\n  enable:\n")
+	list, _, _ = strings.Cut(list, "\n  settings:")
+	m := regexp.MustCompile(`(?s)The list is small:\s+(.*?), and gofmt\.`).FindStringSubmatch(read(t, "docs/decisions/linters.md"))
+	if m == nil {
+		t.Fatal("docs/decisions/linters.md has no list of linters")
+	}
+	var enabled []string
+	for _, one := range regexp.MustCompile(`(?m)^ +- (\w+)$`).FindAllStringSubmatch(list, -1) {
+		enabled = append(enabled, one[1])
+	}
+	if named := regexp.MustCompile(`,\s+`).Split(m[1], -1); !slices.Equal(named, enabled) {
+		t.Errorf("docs/decisions/linters.md names %q, and .golangci.yml enables %q", named, enabled)
 	}
 }
