@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // startDoorway starts and watches a program that executes an instruction of its own instead of the one in the vDSO.
@@ -19,11 +21,39 @@ func startDoorway(t *testing.T, mode Mode, budget int) (*Backend, *target) {
 	// -no-pie fixes the address: it stays the same after the program has executed itself.
 	p := run(t, build(t, filepath.Join(t.TempDir(), "erthost"), "-no-pie", "-fno-pie", "testdata/doorway.c", "-lpthread"))
 	address = uint64(numbers(t, p.answer(t))[0])
-	look(t, b)
-	if said := scrape(t, b); said["teescope_transition_probes_info{file=vdso,reason=,runtime=vdso,state=exact}"] != 1 {
-		t.Fatalf("no breakpoint is set: %v", said)
-	}
+	untilSet(t, b)
 	return b, p
+}
+
+// untilSet waits until a breakpoint is set.
+func untilSet(t *testing.T, b *Backend) {
+	t.Helper()
+	waittest.Until(t, "a breakpoint", func() bool {
+		look(t, b)
+		return scrape(t, b)["teescope_transition_probes_info{file=vdso,reason=,runtime=vdso,state=exact}"] == 1
+	})
+}
+
+// execute lets a program execute itself, and waits until it has breakpoints again.
+func execute(t *testing.T, b *Backend, p *target, series string) {
+	t.Helper()
+	p.do(t, "1 1 4")
+	untilEntered(t, b, p, series)
+}
+
+// untilEntered waits until a program has breakpoints. An entry of each of its four threads shows that.
+func untilEntered(t *testing.T, b *Backend, p *target, series string) {
+	t.Helper()
+	waittest.Until(t, "breakpoints in the program", func() bool {
+		look(t, b)
+		before := scrape(t, b)[series]
+		p.do(t, "1 0 1")
+		n := scrape(t, b)[series] - before
+		if n != 0 && n != 4 {
+			t.Fatalf("%v of 4 entries are counted", n)
+		}
+		return n == 4
+	})
 }
 
 const (
@@ -41,9 +71,8 @@ func TestEntriesAreCountedInAllThatDescends(t *testing.T) {
 		look(t, b) // a child that is found gets no second breakpoint
 		grown(t, before, scrape(t, b), map[string]float64{entered: 500 * times, exited: 500 * times, aexed: 70 * times})
 	}
+	execute(t, b, p, entered)
 	before := scrape(t, b)
-	p.do(t, "1 1 4") // a new program begins, which is watched once it is found
-	look(t, b)
 	p.do(t, "30 20 1")
 	grown(t, before, scrape(t, b), map[string]float64{entered: 30 * 4, aexed: 20 * 4})
 }
@@ -98,7 +127,7 @@ func TestAProcessWithoutBreakpointsLeavesOthersTheirs(t *testing.T) {
 	for range 2 {
 		p := run(t, path)
 		addresses[uint32(p.Process.Pid)] = uint64(numbers(t, p.answer(t))[0])
-		look(t, b)
+		untilEntered(t, b, p, entered)
 		refused()
 		before := scrape(t, b)
 		p.do(t, "500 70 1")
@@ -112,10 +141,8 @@ func TestProcessesThatDoNotUseTheVDSOAreCountedByCalls(t *testing.T) {
 	o.enclu = func(uint32) (uint64, error) { return 1 << 20, nil } // an address without code
 	b := startWith(t, o)
 	app := ready(t, b, sdkApp(t, "sdk-elsewhere"))
+	untilSet(t, b)
 	before := scrape(t, b)
-	if before["teescope_transition_probes_info{file=vdso,reason=,runtime=vdso,state=exact}"] != 1 {
-		t.Fatal("no breakpoint is set")
-	}
 	n := numbers(t, app.do(t, "ecall 300 2 1"))
 	scrape(t, b)                                                         // the first scrape starts the wait
 	b.now = func() time.Time { return time.Now().Add(20 * time.Second) } // the wait is over

@@ -31,7 +31,7 @@ func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 	app.do(t, "ecall 0 0 1")
 	look(t, b)
 	app.do(t, "ecall 1 0 1")
-	look(t, b)
+	findOCalls(t, b, app)
 	if scrape(t, b)["teescope_transition_probes_info{file=sdk-fast,reason=,runtime=sdk,state=exact}"] != 1 {
 		t.Fatalf("the program is not probed: %v", scrape(t, b))
 	}

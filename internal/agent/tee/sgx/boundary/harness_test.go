@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,8 +21,10 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 	"github.com/teescope/teescope/internal/lib/proctest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // TestMain lets the test binary act as an agent that can be killed.
@@ -35,8 +38,12 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	if err := b.tick(); err != nil {
-		fmt.Println(err)
+	for probed := false; !probed; time.Sleep(10 * time.Millisecond) {
+		b.scanned = time.Time{}
+		if err := b.tick(); err != nil {
+			fmt.Println(err)
+		}
+		b.files.All(func(f *window.File) { probed = probed || f.Attached() })
 	}
 	fmt.Println("attached")
 	time.Sleep(time.Hour)
@@ -76,8 +83,23 @@ func startWith(t *testing.T, o Options) *Backend {
 	return b
 }
 
-// look does what Run does within a few seconds.
+// look does what Run does until everything of the test's programs is read. The detector inspects some processes a second, the kernel
+// may not report an inode while the mappings of this process change, and a process may not answer in time: each is asked again.
 func look(t *testing.T, b *Backend) {
+	t.Helper()
+	waittest.Until(t, "all that is read of the programs", func() bool {
+		glance(t, b)
+		for _, p := range running {
+			if p.ProcessState == nil && !isRead(b, uint32(p.Process.Pid)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// glance does what Run does within a few seconds. A read that has failed is not repeated.
+func glance(t *testing.T, b *Backend) {
 	t.Helper()
 	for range 2 {
 		b.scanned, b.read = time.Time{}, time.Time{}
@@ -85,6 +107,24 @@ func look(t *testing.T, b *Backend) {
 			t.Error(err)
 		}
 	}
+}
+
+// isRead reports whether a process is known, its files are opened and probed, and the rules were compared with it.
+func isRead(b *Backend, tgid uint32) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.processes.Known(tgid)
+	// A process that a rule has matched keeps that, also with another name.
+	if p == nil || p.Unopened || !p.Watched && b.processes.Host.Matches(b.opts.Watch, tgid) ||
+		len(p.Demanded) == 0 && b.processes.Host.Matches(b.Demands.get(), tgid) {
+		return false
+	}
+	for file := range p.Files {
+		if file.Waits() && len(file.Sites) > 0 && !file.Attached() {
+			return false
+		}
+	}
+	return true
 }
 
 // build compiles a C program of testdata.
@@ -106,6 +146,9 @@ type target struct {
 	out *bufio.Reader
 }
 
+// running are the programs of the test. Those that have ended stay in it.
+var running []*target
+
 func run(t *testing.T, path string) *target {
 	t.Helper()
 	return runAs(t, 0, path)
@@ -119,8 +162,13 @@ func runAs(t *testing.T, user uint32, path string) *target {
 	}
 	cmd.Stderr = os.Stderr
 	p := proctest.Start(t, cmd)
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return &target{cmd, p.In, p.Out}
+	one := &target{cmd, p.In, p.Out}
+	running = append(running, one)
+	t.Cleanup(func() {
+		running = slices.DeleteFunc(running, func(other *target) bool { return other == one })
+		_ = cmd.Process.Kill()
+	})
+	return one
 }
 
 // do sends a command and returns the answer.

@@ -30,7 +30,7 @@ func TestAProcessThatHoldsAReadDelaysNoOther(t *testing.T) {
 	}
 	b.patience = 10 * time.Millisecond
 	waittest.Until(t, "the process to be read", func() bool {
-		look(t, b)
+		glance(t, b)
 		select {
 		case <-began:
 			return true
@@ -56,7 +56,7 @@ func TestAProcessThatHoldsAReadDelaysNoOther(t *testing.T) {
 	found := func(p *target, name string) {
 		t.Helper()
 		waittest.Until(t, "the calls of "+name+" to be counted", func() bool {
-			look(t, b)
+			glance(t, b)
 			before, after, want := call(p, name, "ecall 2 1 1")
 			for of, n := range want {
 				if after[of]-before[of] != n {

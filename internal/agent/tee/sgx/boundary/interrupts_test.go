@@ -22,7 +22,9 @@ func startInside(t *testing.T, o Options) (*Backend, *target) {
 	b := startWith(t, o)
 	p := run(t, build(t, filepath.Join(t.TempDir(), "erthost"), "-no-pie", "-fno-pie", "testdata/inside.c", "-lpthread"))
 	address = uint64(numbers(t, p.answer(t))[0])
-	look(t, b)
+	if look(t, b); len(o.Watch) > 0 {
+		untilSet(t, b)
+	}
 	return b, p
 }
 

@@ -23,7 +23,7 @@ func TestEntriesOfARuntimeWithItsOwnENCLUAreCounted(t *testing.T) {
 			b := startWith(t, watching(t, modeOn, 0, name))
 			p := run(t, build(t, filepath.Join(t.TempDir(), name), append([]string{"-DOWN", "testdata/doorway.c", "-lpthread"}, flags...)...))
 			p.answer(t)
-			look(t, b)
+			untilEntered(t, b, p, of("eenter", name))
 			before := scrape(t, b)
 			if name != "own-stripped" && before[enclu] != 1 {
 				t.Fatalf("no breakpoint is set: %v", before)
@@ -39,8 +39,7 @@ func TestEntriesOfARuntimeWithItsOwnENCLUAreCounted(t *testing.T) {
 					of("eenter", name): 50 * times, of("eexit", name): 50 * times, of("aex", name): 7 * times,
 				})
 			}
-			p.do(t, "1 1 4") // the same program begins again
-			look(t, b)
+			execute(t, b, p, of("eenter", name))
 			before = scrape(t, b)
 			p.do(t, "30 20 1")
 			grown(t, before, scrape(t, b), map[string]float64{of("eenter", name): 30 * 4, of("aex", name): 20 * 4})

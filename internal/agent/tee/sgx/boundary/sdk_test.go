@@ -43,8 +43,23 @@ func readyAs(t *testing.T, b *Backend, user uint32, path string) *target {
 	app.do(t, "ecall 0 0 1") // it is loaded
 	look(t, b)
 	app.do(t, "ecall 1 0 1")
-	look(t, b)
+	findOCalls(t, b, app)
 	return app
+}
+
+// findOCalls waits until the OCALLs of an application are probed, which has passed its table in an ECALL.
+func findOCalls(t *testing.T, b *Backend, app *target) {
+	t.Helper()
+	waittest.Until(t, "the OCALLs to be probed", func() bool {
+		look(t, b)
+		probed := 0
+		for file := range b.processes.Known(uint32(app.Process.Pid)).Files {
+			if file.Runtime == "sdk" {
+				probed++
+			}
+		}
+		return probed == 2 // the library and the application
+	})
 }
 
 // named are the ECALLs of an application with symbols.
@@ -271,7 +286,7 @@ func TestCountersBeginWhenTheirProbesDo(t *testing.T) {
 	b.now = func() time.Time { return now().Add(time.Hour) }
 	found := b.now()
 	app.do(t, "ecall 1 0 1")
-	look(t, b)
+	findOCalls(t, b, app)
 	app.do(t, "ecall 10 3 1")
 	seen := 0
 	err := b.Collect(context.Background(), func(m prometheus.Metric) {

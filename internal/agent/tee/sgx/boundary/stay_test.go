@@ -41,7 +41,7 @@ func TestCountersOfARunningProcessStay(t *testing.T) {
 	other := run(t, path)
 	for range 3 {
 		want += numbers(t, app.do(t, "ecall 10 2 1"))[1] + numbers(t, other.do(t, "ecall 20 2 1"))[1]
-		look(t, b)
+		glance(t, b)
 	}
 	if n := b.functions.Remembered(); n <= remembered {
 		t.Errorf("%d are remembered, as before the second process: %d", n, remembered)
@@ -120,7 +120,10 @@ func TestAFileIsProbedOnceWhenItsInodeIsNotKnown(t *testing.T) {
 	b.processes.Host.Inode = func(uint64) (uint64, error) { return 0, errNoInode }
 	other := run(t, path)
 	other.do(t, "ecall 30 3 1")
-	look(t, b)
+	waittest.Until(t, "the other process to be known", func() bool {
+		glance(t, b)
+		return b.processes.Known(uint32(other.Process.Pid)) != nil
+	})
 	if b.files.Len() != files {
 		t.Errorf("%d files are probed, want %d", b.files.Len(), files)
 	}

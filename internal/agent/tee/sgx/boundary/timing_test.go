@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/breakpoint"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -162,12 +163,8 @@ func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 	for time.Since(began) < 8*time.Second {
 		app.do(t, "paced 2000 1 1")
 	}
-	took := time.Since(began).Seconds()
-	after := scrape(t, b)
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	var took float64
+	var after map[string]float64
 	sampled := func(family string) (n float64) {
 		for name, v := range after {
 			if strings.HasPrefix(name, family+"{") && strings.HasSuffix(name, ",source=sdk_uprobe_sampled,workload=sdk-often}") {
@@ -176,6 +173,16 @@ func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 		}
 		return n
 	}
+	const enough = 10_000
+	waittest.Until(t, "enough sampled calls", func() bool { // longer on a busy machine
+		app.do(t, "paced 2000 1 1")
+		took, after = time.Since(began).Seconds(), scrape(t, b)
+		return sampled("teescope_ecalls_total") >= enough && sampled("teescope_ocalls_total") >= enough
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	for call, file := range map[string]string{"ecall": "libsgx_urts.so", "ocall": "sdk-often"} {
 		counted, timed := sampled("teescope_"+call+"s_total"), sampled("teescope_"+call+"_seconds_count")
 		seconds := sampled("teescope_" + call + "_seconds_sum")
@@ -183,7 +190,7 @@ func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 		paid := (after[cost] - before[cost]) / took
 		t.Logf("%ss: %.0f sampled, %.0f timed, %.2f us each, %.0f hits a second paid", call, counted, timed, seconds/timed*1e6, paid)
 		// Each window cuts off one call.
-		if counted < 10_000 || math.Abs(timed/counted-1) > 0.05 {
+		if math.Abs(timed/counted-1) > 0.05 {
 			t.Errorf("%ss: %.0f are counted, and %.0f timed", call, counted, timed)
 		}
 		if seconds <= 0 || seconds > took {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // refuseReads makes all reads of processes fail until the returned function is called.
@@ -39,18 +40,18 @@ func TestAProcessThatDidNotAnswerIsCountedLater(t *testing.T) {
 			b := start(t, modeOn, 0)
 			app := run(t, sdkApp(t, "sdk-late"))
 			app.do(t, "ecall 0 0 1") // it is loaded
-			b.processes.Get(uint32(app.Process.Pid))
-			waitForReads(b)
-			b.processes.BeginPass()
-			if b.processes.Get(uint32(app.Process.Pid)) == nil {
-				t.Fatal("the process is not known")
-			}
+			waittest.Until(t, "the process to be known", func() bool {
+				b.processes.BeginPass()
+				known := b.processes.Get(uint32(app.Process.Pid)) != nil
+				waitForReads(b)
+				return known
+			})
 			if !tt.early {
 				look(t, b)
 			}
 			answer := tt.refuse(b)
 			app.do(t, "ecall 1 0 1")
-			look(t, b)
+			glance(t, b)
 			if n := scrape(t, b)["teescope_enclave_transitions_total{kind=eenter,source=sdk_uprobe,workload=sdk-late}"]; n != 0 {
 				t.Errorf("%v entries were counted while not all calls were", n)
 			}
@@ -59,7 +60,7 @@ func TestAProcessThatDidNotAnswerIsCountedLater(t *testing.T) {
 			b.now = func() time.Time { return now().Add(time.Minute) }
 			look(t, b)
 			app.do(t, "ecall 1 0 1")
-			look(t, b)
+			findOCalls(t, b, app)
 			before := scrape(t, b)
 			n := numbers(t, app.do(t, "ecall 300 3 4"))
 			grown(t, before, scrape(t, b), ofApp("sdk-late", n[0], map[string]float64{
