@@ -169,7 +169,8 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 		delete(t.processes, s.Process)
 		p.reason = gone
 	case p.reason == "" && t.runs(s.Process):
-		p.Workload = t.host.Identify(uint32(s.PID)).Name
+		id, _ := t.host.Identify(uint32(s.PID)) // without a name if it does not answer
+		p.Workload = id.Name
 		p.Watched = t.host.Matches(t.Watch, uint32(s.PID))
 		t.look(p)
 		if t.runs(s.Process) {

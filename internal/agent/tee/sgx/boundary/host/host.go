@@ -89,15 +89,18 @@ func (h Processes) Program(tgid uint32) (Program, error) {
 }
 
 // Identify returns the identity of a process's workload. It is empty if it cannot be read because the process has
-// ended.
-func (h Processes) Identify(tgid uint32) workload.Identity {
-	comm, _ := watch.Program(h.Proc, h.Reads, int(tgid))
+// ended. An error means that the process does not answer: a loader has the name of its application only in its arguments.
+func (h Processes) Identify(tgid uint32) (workload.Identity, error) {
+	comm, err := watch.Program(h.Proc, h.Reads, int(tgid))
+	if reader.Unanswered(err) {
+		return workload.Identity{}, err
+	}
 	group, _ := h.Of(tgid).Cgroup(h.names.Controller())
 	id := workload.Identify(cgroup.Names(group), comm)
 	if h.Pods != nil {
 		h.Pods(&id)
 	}
-	return id
+	return id, nil
 }
 
 // errUnnamed means that a process cannot be compared with rules: it has ended or does not answer.

@@ -126,9 +126,14 @@ func readNew(h host.Processes, tgid uint32) (newcomer, error) {
 	if err != nil {
 		return newcomer{}, err
 	}
-	n := newcomer{program, h.Reads.Tenant(int(tgid)), h.Identify(tgid)}
+	n := newcomer{program: program, owner: h.Reads.Tenant(int(tgid))}
+	if n.id, err = h.Identify(tgid); err != nil {
+		return newcomer{}, err
+	}
 	if now, err := h.Program(tgid); err == nil && now != program { // the data may be of either
-		n.program, n.id = now, h.Identify(tgid)
+		n.program = now
+		n.id, err = h.Identify(tgid)
+		return n, err
 	}
 	return n, nil
 }
