@@ -210,6 +210,12 @@ func (f *Functions) Measures(p *process.Process) bool {
 	return false
 }
 
+// Complete reports whether all OCALLs of a process of the SDK are probed: those of each table that it has passed, of which there is one.
+func (f *Functions) Complete(p *process.Process) bool {
+	s := f.processes[p.TGID]
+	return s != nil && s.complete()
+}
+
 // Forget forgets a process that has ended or runs another program now, after its counts were read. Tidy removes its counters when it has
 // ended: until then it may count.
 func (f *Functions) Forget(p *process.Process) error {
