@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/waittest"
@@ -52,7 +53,7 @@ func findOCalls(t *testing.T, b *Backend, app *target) {
 	t.Helper()
 	waittest.Until(t, "the OCALLs to be probed", func() bool {
 		look(t, b)
-		return b.functions.Complete(b.processes.Known(uint32(app.Process.Pid)))
+		return functions.Complete(b.functions, b.processes.Known(uint32(app.Process.Pid)))
 	})
 }
 

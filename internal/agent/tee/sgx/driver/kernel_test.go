@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // The virtual SGX machine publishes the instructions that it executed in this file. test/sgx runs these tests
@@ -69,13 +69,12 @@ func truth(t *testing.T) map[string]uint64 {
 // waitFreed waits until the driver has freed the pages of an enclave.
 func waitFreed(t *testing.T, free uint64) map[string]uint64 {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if stats := truth(t); stats["free"] == free {
-			return stats
-		}
-	}
-	t.Fatalf("%d pages are free, want %d", truth(t)["free"], free)
-	return nil
+	var stats map[string]uint64
+	waittest.Until(t, "the pages of the enclave to be free", func() bool {
+		stats = truth(t)
+		return stats["free"] == free
+	})
+	return stats
 }
 
 // Each way of attaching counts exactly the executed instructions.

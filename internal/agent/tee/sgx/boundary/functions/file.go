@@ -240,7 +240,7 @@ func (f *file) untime() error {
 // crosses reports whether a call that is not of a worker is one EENTER and one EEXIT. Calls of the SDK count as crossings only once its
 // OCALLs are probed too. Otherwise a part of the crossings would look like all of them.
 func (s *site) crosses(p *process.Process) bool {
-	if s.runtime == sdk && (p == nil || !s.file.all.Complete(p)) {
+	if s.runtime == sdk && (p == nil || !Complete(s.file.all, p)) {
 		return false
 	}
 	return s.spot.crosses(s.runtime)

@@ -211,7 +211,7 @@ func (f *Functions) Measures(p *process.Process) bool {
 }
 
 // Complete reports whether all OCALLs of a process of the SDK are probed: those of each table that it has passed, of which there is one.
-func (f *Functions) Complete(p *process.Process) bool {
+func Complete(f *Functions, p *process.Process) bool {
 	s := f.processes[p.TGID]
 	return s != nil && s.complete()
 }
