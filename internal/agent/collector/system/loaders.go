@@ -3,7 +3,6 @@
 package system
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -40,9 +39,9 @@ func (s *slots) nameLoaders(proc hostfs.Root, reads *reader.Pool) error {
 		}
 		name, err := watch.Application(proc, reads, pid)
 		switch {
-		case errors.Is(err, reader.ErrNotReady):
-			s.loaders = true // again when processes may be read
-			return nil
+		case reader.Unanswered(err):
+			s.loaders = true // the next pass asks it again
+			continue
 		case name == "":
 			continue
 		}

@@ -3,12 +3,15 @@
 package system
 
 import (
+	"log/slog"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -59,5 +62,31 @@ func TestLoadersAreNamedAfterTheirApplications(t *testing.T) {
 	labels = []string{"workload", app("early"), "pid", pid, "syscall", "getppid"}
 	if got := sum(after, "teescope_process_syscalls_total", labels...) - sum(before, "teescope_process_syscalls_total", labels...); got != 300 {
 		t.Errorf("the watched loader made %v calls, want 300", got)
+	}
+}
+
+// A loader that does not answer while its slot is new is named when it answers.
+func TestALoaderThatDoesNotAnswerIsNamedLater(t *testing.T) {
+	app := unique("silent")
+	p := converse(t, loader(t, "on-line", "", "init", "./"+app))
+	reads := reader.New(reader.Options{Proc: hostfs.At("/proc"), Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler)})
+	hangs := make(chan struct{})
+	defer close(hangs)
+	_, _ = reader.Of(reads, p.cmd.Process.Pid, func() (int, error) { <-hangs; return 0, nil })
+	c := start(t, Options{Reads: reads})
+	calls := func() float64 {
+		return sum(scrape(t, c), "teescope_syscalls_total", "workload", app, "syscall", "getppid")
+	}
+	p.say("20")
+	calls() // it has a slot from now on
+	p.say("20")
+	if n := calls(); n != 0 {
+		t.Errorf("%v calls of a loader that does not answer have a name", n)
+	}
+	c.opts.Reads = nil // it answers
+	calls()
+	p.say("300")
+	if n := calls(); n != 300 {
+		t.Errorf("%v calls are counted after it has answered, want 300", n)
 	}
 }
