@@ -24,6 +24,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/logtest"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // address returns the address of the page in what the program has written, or "".
@@ -63,16 +64,14 @@ func running(t *testing.T, run func(context.Context, Options) error, c *config.C
 		})
 	}()
 	t.Cleanup(cancel)
-	for end := time.Now().Add(10 * time.Second); address(out.String()) == ""; time.Sleep(10 * time.Millisecond) {
+	waittest.Until(t, "the program to report that it is up", func() bool {
 		select {
 		case err := <-done:
 			t.Fatalf("the program ended: %v", err)
 		default:
 		}
-		if time.Now().After(end) {
-			t.Fatal("the program does not report that it is up")
-		}
-	}
+		return address(out.String()) != ""
+	})
 	return address(out.String()), func() error { cancel(); return <-done }
 }
 
@@ -130,12 +129,13 @@ func TestServerScrapesItselfAndItsTargets(t *testing.T) {
 	}
 	get(t, second+"/-/ready")
 	var instances []string
-	for end := time.Now().Add(10 * time.Second); len(instances) < 2 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	waittest.Until(t, "two instances", func() bool {
 		instances = nil
 		for _, m := range query(t, second, `teescope_build_info{job="teescope",version="1.2.3"}`) {
 			instances = append(instances, m["instance"])
 		}
-	}
+		return len(instances) >= 2
+	})
 	if len(instances) != 2 || !slices.Contains(instances, target) {
 		t.Errorf("instances = %v, want %s and this host", instances, target)
 	}
@@ -171,13 +171,7 @@ func TestUp(t *testing.T) {
 	start := time.Now()
 	base, stop := running(t, run, configuration(t, config.Up, "data-dir: "+t.TempDir()))
 	up := time.Since(start)
-	var n int
-	for end := time.Now().Add(10 * time.Second); n == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		n = len(query(t, base, `rate(teescope_context_switches_total[20s]) > 0`))
-	}
-	if n == 0 {
-		t.Fatal("there is no rate")
-	}
+	waittest.Until(t, "a rate", func() bool { return len(query(t, base, `rate(teescope_context_switches_total[1m]) > 0`)) > 0 })
 	t.Logf("up after %v, a rate after %v", up, time.Since(start))
 	if failed := query(t, base, `teescope_collector_success == 0`); len(failed) > 0 {
 		t.Errorf("collectors failed: %v", failed)

@@ -21,6 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
@@ -99,9 +100,7 @@ func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {
 			t.Error("dropped before it was time")
 		}
 		close(when)
-		for end := time.Now().Add(10 * time.Second); confining(t, d.sandbox) < 4 && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "all mechanisms to confine the process", func() bool { return confining(t, d.sandbox) >= 4 })
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run() = %v", err)

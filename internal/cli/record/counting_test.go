@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,8 +132,9 @@ func TestCountersOfServers(t *testing.T) {
 // It matches --watch too, and counts once.
 func TestInheritedCountersCountOnce(t *testing.T) {
 	c := newSoftware(t, "command")
+	ends := filepath.Join(t.TempDir(), "ends") // the command ends after it was made
 	one, err := c.launch(func() (*child, error) {
-		return launch([]string{"sh", "-c", "sleep 0.5; ls / >/dev/null; ls / >/dev/null; true"}, nil, io.Discard, io.Discard)
+		return launch([]string{"sh", "-c", "until [ -e " + ends + " ]; do sleep 0.1; done; ls / >/dev/null; ls / >/dev/null; true"}, nil, io.Discard, io.Discard)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -142,6 +145,9 @@ func TestInheritedCountersCountOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.serve(pid, stat.Started, "server", []int{pid})
+	if err := os.WriteFile(ends, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	<-one.done
 	if got := sums(c.values()); got["teescope_page_faults_total of command"] < 150 || got["teescope_page_faults_total of server"] != 0 {
 		t.Errorf("counted %v", got)

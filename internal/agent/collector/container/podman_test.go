@@ -86,15 +86,7 @@ func (p *podman) clean() {
 	if err != nil {
 		p.t.Error(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		if err = os.RemoveAll(p.root); err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			p.t.Error(err)
-			return
-		}
-	}
+	waittest.Until(p.t, "the storage to be removed", func() bool { return os.RemoveAll(p.root) == nil })
 }
 
 // image creates a root file system that contains only busybox.
@@ -309,7 +301,7 @@ func TestPodmanNetwork(t *testing.T) {
 	sent := func(text []byte, name string) string {
 		return sample(t, text, family, `name="`+name+`"`, `interface="one"`)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	waittest.Until(t, "a container to send", func() bool {
 		text := exposition(t, c)
 		if s := sent(text, "second"); s != "" {
 			t.Fatalf("the container that shares the namespace has sent %s bytes", s)
@@ -317,13 +309,9 @@ func TestPodmanNetwork(t *testing.T) {
 		if s := sample(t, text, family, `name="host"`); s != "" { // sample fails if there are several
 			t.Fatalf("the container in the machine's namespace has sent %s bytes", s)
 		}
-		if s := sent(text, "first"); s != "" && s != "0" {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("nothing is sent:\n%s", text)
-		}
-	}
+		s := sent(text, "first")
+		return s != "" && s != "0"
+	})
 }
 
 // Short-lived containers cause no errors, and no data about them remains.

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/teescope/teescope/internal/lib/proctest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // notOurs lists the families of node_exporter that this collector omits: hardware of other machines, statistics of
@@ -73,13 +74,11 @@ func startExporter(t *testing.T) string {
 		cmd.Wait() //nolint:errcheck // it was killed
 	})
 	url := "http://" + addr + "/metrics"
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := scrape(url); err == nil {
-			return url
-		} else if time.Now().After(deadline) {
-			t.Fatalf("%s does not answer: %v", path, err)
-		}
-	}
+	waittest.Until(t, "an answer of "+path, func() bool {
+		_, err := scrape(url)
+		return err == nil
+	})
+	return url
 }
 
 func scrape(url string) (map[string]*dto.MetricFamily, error) {

@@ -25,6 +25,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // diskBlock is how many bytes the program of these tests reads, writes or discards at a time. diskSize is the size of the disk in
@@ -366,13 +367,11 @@ func TestUncountedRequestsAreForgotten(t *testing.T) {
 	}
 	converse(t, job(program(t, "uncounted"), "disk", device)).say("read 300")
 	always := remembered() // with those of other programs, which end
-	for end := time.Now().Add(10 * time.Second); len(always) > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	waittest.Until(t, "the requests that have ended to be forgotten", func() bool {
 		now := remembered()
 		maps.DeleteFunc(always, func(key uint64, _ bool) bool { return !now[key] })
-	}
-	if len(always) > 0 {
-		t.Errorf("%d requests are remembered after their end", len(always))
-	}
+		return len(always) == 0
+	})
 }
 
 // A slot may become free while a request is in flight, and be used again. Such a request does not count for the next workload.

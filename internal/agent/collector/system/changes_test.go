@@ -6,7 +6,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // put adds a change as the kernel side does.
@@ -120,7 +121,7 @@ func TestStartsAndExecsAreReported(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	n := 0
-	for range 10_000 { // the shell may not have run yet
+	waittest.Until(t, "the start of a process and its two programs", func() bool { // the shell may not have run yet
 		tgids, complete := c.Changes()
 		if !complete {
 			t.Fatal("more processes have started than the ring has entries")
@@ -130,10 +131,9 @@ func TestStartsAndExecsAreReported(t *testing.T) {
 				n++
 			}
 		}
-		if n == 3 { // the start and two programs
-			return
-		}
-		time.Sleep(time.Millisecond)
+		return n >= 3
+	})
+	if n != 3 {
+		t.Errorf("%d changes of a process that starts and runs two programs, want 3", n)
 	}
-	t.Errorf("%d changes of a process that starts and runs two programs, want 3", n)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // fakeProcess writes a process with or without an enclave below root.
@@ -139,13 +140,7 @@ func TestGramineDirectIsRecognised(t *testing.T) {
 	info := func() float64 {
 		return sum(scrape(t, c), "teescope_workload_info", "workload", "libpal.so", "runtime", "gramine-direct")
 	}
-	for range 40 {
-		if info() == 1 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Error("after 4 s no workload libpal.so has the runtime gramine-direct")
+	waittest.Until(t, "a workload libpal.so with the runtime gramine-direct", func() bool { return info() == 1 })
 }
 
 func TestProcessMovesOnlyFromWhereItIsThoughtToBe(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 const durationFamily = "teescope_syscall_duration_seconds"
@@ -84,16 +85,20 @@ func TestDurationsAreThoseOfTheProgram(t *testing.T) {
 		}
 		return nil
 	})
-	undisturbed(t, func() error { return inFlightAtScrapes(t, c, p, name) })
+	asleep := 350 * time.Millisecond
+	undisturbed(t, func() error {
+		asleep *= 2 // a scrape may take long
+		return inFlightAtScrapes(t, c, p, name, asleep)
+	})
 }
 
 // inFlightAtScrapes lets the program sleep while the collector is scraped.
-func inFlightAtScrapes(t *testing.T, c *Collector, p *conversation, name string) error {
+func inFlightAtScrapes(t *testing.T, c *Collector, p *conversation, name string, long time.Duration) error {
 	t.Helper()
-	const asleep = 0.7
+	asleep := long.Seconds()
 	before, n, was := distribution(t, c, name, "pselect6")
 	answer := make(chan string, 1)
-	go func() { answer <- p.say("700ms") }()
+	go func() { answer <- p.say(long.String()) }()
 	scrapes := 0
 	for {
 		// The program answers after its call. So the call may have ended already when it has not answered.
@@ -189,20 +194,26 @@ func TestACallThatKeptItsWordIsCounted(t *testing.T) {
 	p := converse(t, job(program(t, "dur-kept"), "sleeps-on-line", ""))
 	p.say("1ms")
 	scrape(t, c) // watches it
-	undisturbed(t, func() error { return keepsItsWord(t, c, p, name) })
+	asleep := 500 * time.Millisecond
+	undisturbed(t, func() error {
+		asleep *= 2 // a scrape may take long
+		return keepsItsWord(t, c, p, name, asleep)
+	})
 }
 
 // keepsItsWord lets the program sleep, and gives its thread the word that was stored as the next one.
-func keepsItsWord(t *testing.T, c *Collector, p *conversation, name string) error {
+func keepsItsWord(t *testing.T, c *Collector, p *conversation, name string, long time.Duration) error {
 	t.Helper()
-	const asleep = 1.0
+	asleep := long.Seconds()
 	_, n, was := distribution(t, c, name, "pselect6")
 	answer := make(chan string, 1)
-	go func() { answer <- p.say("1s") }()
+	go func() { answer <- p.say(long.String()) }()
 	thread, of := uint32(0), callStart{}
-	for until := time.Now().Add(30 * time.Second); thread == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			return fmt.Errorf("the start of its call is not stored; it took %s ns", <-answer)
+	for thread == 0 {
+		select {
+		case text := <-answer:
+			return fmt.Errorf("the start of its call is not stored; it took %s ns", text)
+		case <-time.After(10 * time.Millisecond):
 		}
 		scrape(t, c)
 		thread, of = asleepNow(c, p.cmd.Process.Pid)
@@ -228,12 +239,10 @@ func TestStartsOfCallsAreForgotten(t *testing.T) {
 		p.say("1ms")
 		demand(c, Demand{Timing: true, Watch: parsed(t, "comm="+name)})
 		fmt.Fprintln(p.in, "100s")
-		for until := time.Now().Add(30 * time.Second); starts(t, c) == 0; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(until) {
-				t.Fatalf("%s: the start of its call is not stored", how)
-			}
+		waittest.Until(t, how+": the stored start of its call", func() bool {
 			scrape(t, c)
-		}
+			return starts(t, c) > 0
+		})
 		if how == "not timed" {
 			demand(c, Demand{})
 			demand(c, Demand{Timing: true, Watch: parsed(t, "comm="+name)})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // life is a process of a workload: its executable, its start and its end, in seconds after the machine's start.
@@ -122,12 +123,7 @@ func TestTheOldestProcessIsFound(t *testing.T) {
 		pids = append(pids, cmd.Process.Pid)
 		time.Sleep(20 * time.Millisecond) // so that the start times differ
 	}
-	for range 200 {
-		if sum(scrape(t, c), "teescope_processes", "workload", name) == 3 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	waittest.Until(t, "all processes to run their program", func() bool { return sum(scrape(t, c), "teescope_processes", "workload", name) == 3 })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for sl := range c.slots.All() {

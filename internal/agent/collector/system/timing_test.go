@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/sampling"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 const secondsFamily = "teescope_syscall_seconds_total"
@@ -33,17 +34,17 @@ func asleep(t *testing.T, name, length string) *exec.Cmd {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	waittest.Until(t, name+" to sleep", func() bool {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", cmd.Process.Pid))
 		for _, thread := range threads {
 			in, _ := os.ReadFile(thread)
 			if strings.HasPrefix(string(in), "23 ") || strings.HasPrefix(string(in), "270 ") {
-				return cmd
+				return true
 			}
 		}
-	}
-	t.Fatalf("%s does not sleep", name)
-	return nil
+		return false
+	})
+	return cmd
 }
 
 func TestSyscallTimeIsTheTimeSpent(t *testing.T) {

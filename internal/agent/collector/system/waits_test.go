@@ -11,13 +11,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // The buckets are those of the bounds that are emitted: a wait is below the first bound that it does not reach.
@@ -123,16 +123,14 @@ type bothWaits struct{ waited, slices, sum, count, lost float64 }
 
 func whileAsleep(t *testing.T, c *Collector, pid int, workload string) (at bothWaits) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	waittest.Until(t, "the program to sleep", func() bool {
 		at.waited, at.slices = schedstat(t, pid)
 		h := waited(t, c, workload)
 		at.sum, at.count = h.GetSampleSum(), float64(h.GetSampleCount())
 		at.lost = sum(scrape(t, c), "teescope_attribution_lost_total", "what", "switches")
-		if _, after := schedstat(t, pid); after == at.slices {
-			return at
-		}
-	}
-	t.Fatal("the program does not sleep")
+		_, after := schedstat(t, pid)
+		return after == at.slices
+	})
 	return at
 }
 

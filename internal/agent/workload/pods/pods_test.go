@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 const (
@@ -29,13 +30,12 @@ func makeLogs(t *testing.T, root, name string) {
 // complete asks until there is an answer.
 func complete(t *testing.T, n *Names, uid string) string {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if id := (workload.Identity{Pod: uid}); n.Complete(&id) {
-			return id.Namespace + "/" + id.Pod
-		}
-	}
-	t.Fatalf("no answer for %s", uid)
-	return ""
+	var id workload.Identity
+	waittest.Until(t, "an answer for "+uid, func() bool {
+		id = workload.Identity{Pod: uid}
+		return n.Complete(&id)
+	})
+	return id.Namespace + "/" + id.Pod
 }
 
 func TestNamesOfPods(t *testing.T) {
@@ -64,9 +64,7 @@ func TestNamesOfPods(t *testing.T) {
 	// A pod lives for two seconds and is requested after its end.
 	const short = "33333333-4e5f-6071-8293-a4b5c6d7e8f9"
 	makeLogs(t, root, "default_short_"+short)
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !n.knows(short); {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the pod to be seen", func() bool { return n.knows(short) })
 	if err := os.RemoveAll(filepath.Join(root, "default_short_"+short)); err != nil {
 		t.Fatal(err)
 	}
