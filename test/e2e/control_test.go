@@ -34,7 +34,7 @@ func (s *teescope) switchedOn(t *testing.T, args ...string) string {
 func (s *teescope) profiles(t *testing.T) {
 	t.Helper()
 	frequency := func(want float64) {
-		eventually(t, 20*time.Second, "another frequency of samples", func() error {
+		eventually(t, testLimit, "another frequency of samples", func() error {
 			if got := s.scrape(t).sum("teescope_profile_frequency_hertz"); got != want {
 				return fmt.Errorf("it is %v, not %v: %s", got, want, s.log.String())
 			}

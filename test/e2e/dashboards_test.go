@@ -59,7 +59,7 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 		for _, v := range d.Templating.List {
 			expr, found := strings.CutPrefix(v.Query, "query_result(")
 			choices := 1
-			for end := time.Now().Add(20 * time.Second); found && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			for end := time.Now().Add(testLimit); found && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 				if choices = queried(t, up, variable.Replace(strings.TrimSuffix(expr, ")"))); choices > 0 {
 					break
 				}
@@ -83,7 +83,7 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 			}
 			asked++
 			optional := without[p.Title] != "" || elsewhere[p.Title]
-			within := 20 * time.Second
+			within := testLimit
 			if optional {
 				within = time.Millisecond
 			}

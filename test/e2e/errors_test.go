@@ -169,24 +169,28 @@ func TestDamagedLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first := start(t, "up", "--data-dir", dir, "--interval", "1s")
-	time.Sleep(3 * time.Second)
+	var segment string
+	eventually(t, testLimit, "a write-ahead log under "+dir, func() error {
+		for _, at := range []string{"wal", "*/wal"} {
+			all, _ := filepath.Glob(filepath.Join(dir, at, "0*"))
+			for _, segment = range all {
+				if info, err := os.Stat(segment); err == nil && info.Size() >= 100_000 {
+					return nil
+				}
+			}
+		}
+		return errors.New("it is empty")
+	})
 	first.cmd.Process.Kill()
 	<-first.done
-	segments, err := filepath.Glob(filepath.Join(dir, "*", "wal", "0*"))
-	if more, _ := filepath.Glob(filepath.Join(dir, "wal", "0*")); err == nil {
-		segments = append(segments, more...)
-	}
-	if len(segments) == 0 {
-		t.Fatalf("no write-ahead log under %s", dir)
-	}
-	data, err := os.ReadFile(segments[0])
-	if err != nil || len(data) < 2000 {
-		t.Fatalf("%s holds %d bytes (%v)", segments[0], len(data), err)
+	data, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for i := len(data) / 2; i < len(data)/2+500; i++ {
 		data[i] ^= 0x5a
 	}
-	if err := os.WriteFile(segments[0], data, 0o644); err != nil {
+	if err := os.WriteFile(segment, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	second := start(t, "up", "--data-dir", dir, "--interval", "1s")

@@ -11,13 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // bpftraceCalls counts one system call of one program and the switches, until it is stopped.
-const bpftraceCalls = `BEGIN { printf("attached\n"); }
+// It reports that it is attached when each of its probes has fired.
+const bpftraceCalls = `BEGIN { @waits = 1; }
 tracepoint:raw_syscalls:sys_enter /comm == "e2eneighbour" && args->id == 121/ { @calls = count(); }
-tracepoint:sched:sched_switch { @switches = count(); }`
+tracepoint:raw_syscalls:sys_enter /@waits/ { @any = 1; }
+tracepoint:sched:sched_switch { @switches = count(); @switched = 1; }
+interval:ms:100 /@waits && @any && @switched/ { @waits = 0; printf("attached\n"); }`
 
 // Another tracer attaches to the same tracepoints and detaches while known workloads run. Each tracer counts all events
 // of its time.
@@ -38,7 +40,6 @@ func TestAnotherTracerOnTheSameProbes(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(500 * time.Millisecond) // it reports this before its last probe is attached
 		switches := procStat(t, "ctxt")
 		run(t, storm, strconv.Itoa(calls))
 		switches = procStat(t, "ctxt") - switches

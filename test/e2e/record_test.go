@@ -315,14 +315,18 @@ func TestRecordIsInterrupted(t *testing.T) {
 
 // A command that ignores the signal is killed at the second one.
 func TestRecordKillsACommandThatStays(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.tsrun")
-	p := background(t, binary, "record", "-o", file, "--interval", "100ms", "--", "sh", "-c", "trap '' INT; while :; do sleep 0.1; done")
+	file, got := filepath.Join(t.TempDir(), "a.tsrun"), filepath.Join(t.TempDir(), "got")
+	p := background(t, binary, "record", "-o", file, "--interval", "100ms", "--", "sh", "-c", "trap ': >"+got+"' INT; while :; do sleep 0.1; done")
 	started(t, file, "sh")
-	for range 2 {
-		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(300 * time.Millisecond) // signals that come together are one
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, testLimit, "the command to get the signal", func() error { // signals that come together are one
+		_, err := os.Stat(got)
+		return err
+	})
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
 	}
 	_ = p.ended(t, testLimit)
 	if r := readRunFile(t, file); r.ends != "interrupted" || len(r.status) != 1 || r.status[0] != 128+9 {

@@ -26,13 +26,13 @@ func TestReport(t *testing.T) {
 	port := redis(t, "redis-server")
 	background(t, "sh", "-c", "while redis-benchmark -h 127.0.0.1 -p "+port+" -t get -c 2 -n 3000 -q; do sleep 0.2; done")
 	busy := `count_over_time(teescope_syscalls_total{workload="redis-server",syscall="read"}[1m]) > 8`
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		if found, err := query("http://"+up.addr, busy, time.Now()); err == nil && len(found) > 0 {
-			break
-		} else if time.Now().After(end) {
-			t.Fatal("no system calls of Redis:", err)
+	eventually(t, testLimit, "system calls of Redis", func() error {
+		found, err := query("http://"+up.addr, busy, time.Now())
+		if err == nil && len(found) == 0 {
+			err = errors.New("there are none")
 		}
-	}
+		return err
+	})
 	file := filepath.Join(t.TempDir(), "redis.html")
 	out, code := reported(t, "--server", up.addr, "--window", "10s", "--workload", "redis-server", "-o", file)
 	if code != 0 || !strings.Contains(out, "redis.html: ") {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf"
 )
@@ -137,7 +136,7 @@ func TestTopByItselfIsTerminated(t *testing.T) {
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ended(t, 10*time.Second); err == nil || p.log.String() != "teescope: context canceled\n" {
+	if err := p.ended(t, testLimit); err == nil || p.log.String() != "teescope: context canceled\n" {
 		t.Errorf("without a table it ends with %v", err)
 	}
 	gone(t, loaded)

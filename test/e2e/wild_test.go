@@ -164,11 +164,14 @@ func underWildTargets(t *testing.T, s *teescope, all map[string]wildTarget) floa
 	}
 	time.Sleep(time.Until(began.Add(12 * time.Second))) // enough for the memory of several scrapes to accumulate
 	for _, job := range []string{"tame", "teescope"} {
-		// Some of the first scrapes, half a second apart, may be late on a busy machine.
-		least, err := query(base, fmt.Sprintf("min by (job) (min_over_time(up{job=%q}[8s]))", job), time.Now())
-		if err != nil || least[fmt.Sprintf("{job=%q}", job)] != 1 {
-			t.Errorf("up of %s: %v, %v", job, least, err)
-		}
+		// Some scrapes, half a second apart, may be late on a busy machine.
+		eventually(t, testLimit, job+" to be scraped for 8 s", func() error {
+			least, err := query(base, fmt.Sprintf("min by (job) (min_over_time(up{job=%q}[8s]))", job), time.Now())
+			if err == nil && least[fmt.Sprintf("{job=%q}", job)] != 1 {
+				err = fmt.Errorf("up is %v", least)
+			}
+			return err
+		})
 	}
 	return s.mostEver(t)
 }
