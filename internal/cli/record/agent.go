@@ -78,7 +78,11 @@ func (a *Agent) scrape(ctx context.Context) (got answer, err error) {
 	got.asked = time.Now()
 	resp, err := a.http.Do(req)
 	if err != nil {
-		return got, a.explain(a.server.Explain(err))
+		said := a.explain(a.server.Explain(err))
+		if os.IsTimeout(err) {
+			said = lateError{said}
+		}
+		return got, said
 	}
 	defer resp.Body.Close()
 	got.answered = time.Now()

@@ -39,6 +39,9 @@ func (r *recording) judge(p run.Phase, state observed) {
 	if state.missed > 0 {
 		r.note("the agent did not answer %d of %d samples: %s", state.missed, state.missed+state.samples, text.Terminal(state.failure.Error()))
 	}
+	for _, name := range slices.Sorted(maps.Keys(state.failed)) {
+		r.note("%s", state.failed[name].note(name, state.samples))
+	}
 	if state.slowest > late {
 		r.note("the agent answered a sample after %s: it limits how often it is asked, except with --overhead.budget 100%%. An agent of record's own does not", state.slowest.Round(100*time.Millisecond))
 	}

@@ -110,17 +110,11 @@ func (f *fakeAgent) scrape(context.Context) (answer, error) {
 
 func sampled(t *testing.T, chosen []string, late string, answers ...string) (*run.Run, observed) {
 	t.Helper()
-	var file bytes.Buffer
-	out, err := run.NewWriter(&file, run.Meta{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newChooser(t.TempDir(), t.TempDir(), nil, chosen)
-	s := &sampler{source: &fakeAgent{answers: answers}, chooser: c, counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}, images: map[string]string{}}
-	_, err = s.begin(t.Context())
+	s, file := newSampler(t, &fakeAgent{answers: answers}, chosen)
+	_, err := s.begin(t.Context())
 	for range len(answers) - 2 {
 		if late != "" {
-			c.choose(late, true)
+			s.chooser.choose(late, true)
 		}
 		err = errors.Join(err, s.tick(t.Context()))
 	}
@@ -128,11 +122,27 @@ func sampled(t *testing.T, chosen []string, late string, answers ...string) (*ru
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	r, err := run.Read(&file)
+	return readRun(t, file), state
+}
+
+// newSampler returns a sampler and its file.
+func newSampler(t *testing.T, a source, chosen []string) (*sampler, *bytes.Buffer) {
+	t.Helper()
+	file := new(bytes.Buffer)
+	out, err := run.NewWriter(file, run.Meta{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sampler{source: a, chooser: newChooser(t.TempDir(), t.TempDir(), nil, chosen), counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}, images: map[string]string{}}, file
+}
+
+func readRun(t *testing.T, file *bytes.Buffer) *run.Run {
+	t.Helper()
+	r, err := run.Read(file)
 	if err != nil || r.Damaged != nil {
 		t.Fatal(err, r.Damaged)
 	}
-	return r, state
+	return r
 }
 
 // The enclaves of the command begin with the repetition, and those of a server that is watched have begun before.
@@ -176,15 +186,10 @@ func TestUnsteadinessIsToldAtOnce(t *testing.T) {
 
 // The image of a container is a condition of the program, by the container's name. Others on the machine have none.
 func TestImagesOfContainers(t *testing.T) {
-	c := newChooser(t.TempDir(), t.TempDir(), nil, []string{"app-1"})
 	text := `teescope_container_info{workload="app-1",container="app-1",name="web",image="localhost/web:2"} 1
 teescope_container_info{workload="other",container="other",name="other",image="localhost/other:1"} 1
 `
-	out, err := run.NewWriter(io.Discard, run.Meta{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &sampler{source: &fakeAgent{answers: []string{text, text}}, chooser: c, counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}, images: map[string]string{}}
+	s, _ := newSampler(t, &fakeAgent{answers: []string{text, text}}, []string{"app-1"})
 	if _, err := s.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,14 @@ import (
 	"github.com/teescope/teescope/internal/run/condition"
 )
 
+// source is what answers with an agent's metrics.
+type source interface {
+	scrape(ctx context.Context) (answer, error)
+}
+
 // sampler writes samples of an agent's metrics into a run file. Its methods may be called at the same time.
 type sampler struct {
-	source interface {
-		scrape(ctx context.Context) (answer, error)
-	}
+	source   source
 	chooser  *chooser
 	counting *counting
 	reader   *reader
@@ -27,9 +30,12 @@ type sampler struct {
 	out    *run.Writer
 	series map[string]*run.Series // those that are written, by ID
 	base   map[string]float64     // the counters of workloads at the start of the phase, by ID
+	whole  bool                   // no collector failed at the start of the phase
 	last   time.Time
 	state  observed
 	images map[string]string // of the chosen workloads that are containers, by the name of the container
+
+	failing map[string]bool // collectors that failed at the last end of a phase
 }
 
 // observed has the recorder's data about its samples.
@@ -41,14 +47,15 @@ type observed struct {
 	dropped  int           // series beyond the limit of a file
 	activity []activity
 	machine  *steadiness
-	sampled  map[string]float64 // lowest share of the time in which events were counted, by probe
-	off      bool               // frequent events were not counted for a while
-	calls    map[string]span    // system calls, by workload
-	variance map[string]span    // of their number, by workload
-	present  map[string]bool    // workloads that the agent has
-	enclaves map[string]bool    // those with an enclave
-	created  map[string]span    // enclaves that were created, by workload: they may have ended between two samples
-	crossed  map[string]span    // ECALLs, OCALLs and transitions, by workload
+	sampled  map[string]float64  // lowest share of the time in which events were counted, by probe
+	off      bool                // frequent events were not counted for a while
+	calls    map[string]span     // system calls, by workload
+	variance map[string]span     // of their number, by workload
+	present  map[string]bool     // workloads that the agent has
+	enclaves map[string]bool     // those with an enclave
+	created  map[string]span     // enclaves that were created, by workload: they may have ended between two samples
+	crossed  map[string]span     // ECALLs, OCALLs and transitions, by workload
+	failed   map[string]failures // by the collector
 }
 
 // span is a counter at the first and the last sample of a phase.
@@ -62,7 +69,7 @@ type activity struct {
 }
 
 func newObserved() observed {
-	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}, enclaves: map[string]bool{}, created: map[string]span{}, crossed: map[string]span{}}
+	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}, enclaves: map[string]bool{}, created: map[string]span{}, crossed: map[string]span{}, failed: map[string]failures{}}
 }
 
 // begin takes the first sample of a phase and returns its time. It discards the observations of earlier phases.
@@ -70,20 +77,22 @@ func (s *sampler) begin(ctx context.Context) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state = newObserved()
-	return s.take(ctx, true)
+	return s.take(ctx, first)
 }
 
 // end takes the last sample of a phase. It returns the time of the sample, and what was observed since begin.
 func (s *sampler) end(ctx context.Context) (time.Time, observed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, err := s.take(ctx, false)
+	at, err := s.take(ctx, last)
 	return at, s.state, err
 }
 
 // tick takes a sample within a phase. An agent that does not answer once is noted.
 func (s *sampler) tick(ctx context.Context) error {
-	_, err := s.now(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.take(ctx, within)
 	return err
 }
 
@@ -97,25 +106,31 @@ func (s *sampler) warnings() []condition.Warning {
 	return s.state.machine.Warnings()
 }
 
-// now takes a sample within a phase and returns its time.
+// now takes a sample within a phase that ends another one, and returns its time.
 func (s *sampler) now(ctx context.Context) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.take(ctx, false)
+	return s.take(ctx, last)
 }
 
-// take takes a sample. It returns errors of the file, and errors of the agent if first is set.
-func (s *sampler) take(ctx context.Context, first bool) (time.Time, error) {
-	got, err := s.source.scrape(ctx)
+// place is where a sample is in its phase.
+type place int
+
+const (
+	within place = iota
+	first
+	last
+)
+
+// take takes a sample. It returns errors of the file and of the agent.
+func (s *sampler) take(ctx context.Context, where place) (time.Time, error) {
+	got, all, failed, err := s.ask(ctx, where != within)
 	if err != nil {
 		s.state.missed++
 		s.state.failure = err
 		return time.Time{}, agentError{err}
 	}
-	all, err := s.reader.read(got.text)
-	if err != nil {
-		return time.Time{}, agentError{err}
-	}
+	s.state.fail(failed, where != within)
 	s.state.slowest = max(s.state.slowest, got.answered.Sub(got.asked))
 	at := collected(got, all).Truncate(time.Millisecond) // as the file has it
 	if !at.After(s.last) {
@@ -124,16 +139,16 @@ func (s *sampler) take(ctx context.Context, first bool) (time.Time, error) {
 	s.last = at
 	chosen := s.chooser.all()
 	groups := groupsOf(all, chosen)
-	if first {
-		s.base = map[string]float64{}
+	if where == first {
+		s.base, s.whole = map[string]float64{}, len(failed) == 0
 	}
 	written := make([]run.Value, 0, len(all))
 	for _, p := range all {
-		if first && p.workload() != "" && p.series.Kind == run.Counter {
+		if where == first && p.workload() != "" && p.series.Kind == run.Counter {
 			s.base[p.id] = p.value
 		}
 		if s.all || relevant(p.series, chosen, groups) {
-			written = append(written, run.Value{Series: s.known(p, first), Value: p.value})
+			written = append(written, run.Value{Series: s.known(p, where == first), Value: p.value})
 		}
 	}
 	written = append(written, s.counting.values()...)
@@ -158,15 +173,17 @@ func collected(got answer, all []point) time.Time {
 }
 
 // known returns the series of a point, the same for each of its samples. A counter of a workload that appears within a
-// phase had its value in base at the start of the phase, or else zero, which an agent does not export.
+// phase had its value in base at the start of the phase, or else zero, which an agent does not export. If a collector failed
+// at the start, a counter that is not in base may have had any value.
 func (s *sampler) known(p point, first bool) *run.Series {
 	if series := s.series[p.id]; series != nil {
 		return series
 	}
 	if !first && p.workload() != "" && p.series.Kind == run.Counter {
-		before := s.base[p.id]
-		series := *p.series // that of the reader may be written by another recording
-		series.Before, p.series = &before, &series
+		if before, there := s.base[p.id]; there || s.whole {
+			series := *p.series // that of the reader may be written by another recording
+			series.Before, p.series = &before, &series
+		}
 	}
 	s.series[p.id] = p.series
 	return p.series
@@ -209,10 +226,10 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 	}
 	s.state.activity = append(s.state.activity, now)
 	s.state.machine.add(now, epc, chosen)
-	s.state.reach(s.state.calls, calls)
-	s.state.reach(s.state.variance, variance)
-	s.state.reach(s.state.created, created)
-	s.state.reach(s.state.crossed, crossed)
+	s.state.reach(s.state.calls, calls, s.whole)
+	s.state.reach(s.state.variance, variance, s.whole)
+	s.state.reach(s.state.created, created, s.whole)
+	s.state.reach(s.state.crossed, crossed, s.whole)
 	for name, n := range s.state.created {
 		if n.last > n.first {
 			s.state.enclaves[name] = true
@@ -220,11 +237,11 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 	}
 }
 
-// reach continues counters. A counter that appears after the first sample of a phase began at zero.
-func (o *observed) reach(spans map[string]span, now map[string]float64) {
+// reach continues counters. A counter that appears after the first sample of a phase began at zero, if that sample was whole.
+func (o *observed) reach(spans map[string]span, now map[string]float64, whole bool) {
 	for name, v := range now {
 		sp, known := spans[name]
-		if !known && o.samples == 1 {
+		if !known && (o.samples == 1 || !whole) {
 			sp.first = v
 		}
 		sp.last = v
