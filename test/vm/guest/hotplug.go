@@ -39,6 +39,9 @@ func hotplug() error {
 			if err := a.metrics("without", "node_cpu_online", "node_cpu_seconds_total", "teescope_collector_success"); err != nil {
 				return err
 			}
+			if err := stat("later stat without"); err != nil {
+				return err
+			}
 		}
 		if err := known("1000"); err != nil { // on the remaining CPUs
 			return err
@@ -57,7 +60,10 @@ func hotplug() error {
 	if err := stat("stat after"); err != nil {
 		return err
 	}
-	return a.finish(r, "node_cpu_online", "node_cpu_seconds_total", "teescope_cpu_seconds_total", "teescope_execs_total")
+	if err := a.finish(r, "node_cpu_online", "node_cpu_seconds_total", "teescope_cpu_seconds_total", "teescope_execs_total"); err != nil {
+		return err
+	}
+	return stat("later stat after")
 }
 
 // stat prints the kernel's CPU statistics, without the long list of interrupts.

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,19 +27,17 @@ func misses() error {
 		_ = program.Process.Kill()
 		_ = program.Wait()
 	}()
-	for range 600 { // a miss is a matter of a second
-		text, err := get("/metrics")
-		if err != nil {
-			return err
-		}
-		if missed(text) {
-			section("exposition", text)
-			return a.stop()
-		}
-		time.Sleep(200 * time.Millisecond)
+	var text string
+	if err := eventually("a run of a program was missed", func() bool { // a matter of a second
+		got, err := get("/metrics")
+		text = got
+		return err == nil && missed(got)
+	}); err != nil {
+		a.log()
+		return err
 	}
-	a.log()
-	return errors.New("no run of a program was missed")
+	section("exposition", text)
+	return a.stop()
 }
 
 // missed reports whether an exposition has missed runs.
