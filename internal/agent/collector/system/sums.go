@@ -159,6 +159,7 @@ func (s *sums) readRows() {
 
 // readPart reads the waiting rows of every slot whose remainder is part. No two parts write to the same slot or row.
 func (s *sums) readPart(part, parts int) {
+	now := &row{} // of one at a time
 	for _, row := range s.waiting {
 		if parts > 1 && int(row)%s.kernel.slots%parts != part {
 			continue
@@ -168,7 +169,7 @@ func (s *sums) readPart(part, parts int) {
 		if s.rows[row] == nil {
 			s.rows[row] = &copied{}
 		}
-		if s.rows[row].readRow(&s.kernel.rows[row], &sum.row) {
+		if s.rows[row].readRow(&s.kernel.rows[row], &sum.row, now) {
 			sum.changed = true
 		}
 		if s.times == nil {
@@ -290,16 +291,23 @@ type copied struct {
 
 // readRow adds to the sum what a row has counted since it was last read, and reports whether that is anything. Calls that get
 // their mark meanwhile are read the next time.
-func (c *copied) readRow(from, sum *row) (changed bool) {
-	counted, total, at := from.words()[:], sum.words()[:], 0
-	for first, last := range from.marked() {
+//
+// It first copies what it compares. The cache lines of a copy are loaded at the same time. A comparison would wait for each.
+func (c *copied) readRow(from, sum, now *row) (changed bool) {
+	counted, total, at := now.words()[:], sum.words()[:], 0
+	now.Called = row{}.Called
+	now.markAs(from)
+	for first, last := range now.parts() {
+		copy(counted[first:last], from.words()[first:last])
+	}
+	for first, last := range now.marked() {
 		next, some := c.read(counted[first:last], total[first:last], first/blockWords, at)
 		at, changed = next, changed || some
 	}
 	marked := sum.Called // they are in the last block, but are not added up
 	_, some := c.read(counted[firstOther:], total[firstOther:], firstOther/blockWords, at)
 	sum.Called = marked
-	sum.markAs(from)
+	sum.markAs(now)
 	return changed || some
 }
 
@@ -307,7 +315,7 @@ func (c *copied) readRow(from, sum *row) (changed bool) {
 // that is anything. The last copies of these blocks begin at a place, and those of the following ones at next.
 func (c *copied) read(row, sum []uint64, first, place int) (next int, changed bool) {
 	for b := first; len(row) >= blockWords; b, row, sum = b+1, row[blockWords:], sum[blockWords:] {
-		now := (*[blockWords]uint64)(row)
+		now := [blockWords]uint64(row) // read once: the kernel side counts meanwhile
 		bit := uint64(1) << (b % 64)
 		if c.used[b/64]&bit == 0 {
 			if now[0]|now[1]|now[2]|now[3]|now[4]|now[5]|now[6]|now[7] == 0 {
@@ -318,12 +326,14 @@ func (c *copied) read(row, sum []uint64, first, place int) (next int, changed bo
 		}
 		before, to := &c.blocks[place], (*[blockWords]uint64)(sum)
 		place++
-		for w := range before {
-			v := now[w] // read once: the kernel side counts meanwhile
-			to[w] += v - before[w]
-			changed = changed || v != before[w]
-			before[w] = v
+		if *before == now {
+			continue
 		}
+		changed = true
+		for w := range before {
+			to[w] += now[w] - before[w]
+		}
+		*before = now
 	}
 	return place, changed
 }
