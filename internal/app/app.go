@@ -65,6 +65,7 @@ func Agent(ctx context.Context, o Options) error {
 	tuneMemory(0, agentMemory, agentGC)
 	p := newProgram(o)
 	p.agent()
+	p.add(fewThreads{})
 	p.confine(privilege.Agent)
 	return p.run(ctx)
 }
@@ -78,6 +79,7 @@ func RecordAgent(ctx context.Context, o Options) error {
 	tuneMemory(0, agentMemory, agentGC)
 	p := newProgram(o)
 	p.agent()
+	p.add(fewThreads{})
 	p.web.Frugal = false
 	p.confine(privilege.Agent)
 	return p.run(ctx)

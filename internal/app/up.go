@@ -128,6 +128,7 @@ func UpAgent(ctx context.Context, o Options, link *supervisor.Link) error {
 	p.own = prometheus.NewRegistry()
 	registerProcess(prometheus.WrapRegistererWith(prometheus.Labels{"process": partAgent}, p.own))
 	p.agent()
+	p.add(fewThreads{})
 	p.confine(privilege.Agent)
 	group := service.NewGroup(p.Log)
 	gatherer := p.gatherer()

@@ -84,7 +84,7 @@ func (r *Registry) Descriptions() []*metric.Desc {
 
 // Gather makes a scrape. It implements prometheus.Gatherer.
 func (r *Registry) Gather() ([]*dto.MetricFamily, error) {
-	return append(prometheus.Gatherers{gathering(r.scrape())}, r.beside...).Gather()
+	return append(prometheus.Gatherers{gathering(slices.Concat(r.scrape()...))}, r.beside...).Gather()
 }
 
 // gathering checks and sorts samples as the client library does.
@@ -107,9 +107,9 @@ func (s samplesOf) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// scrape runs every collector once. Concurrent calls wait for each other, so that no collector runs
-// twice at a time.
-func (r *Registry) scrape() []prometheus.Metric {
+// scrape runs every collector once and returns the samples of each. Concurrent calls wait for each other, so that no collector
+// runs twice at a time.
+func (r *Registry) scrape() [][]prometheus.Metric {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := make([][]prometheus.Metric, len(r.collectors))
@@ -118,7 +118,7 @@ func (r *Registry) scrape() []prometheus.Metric {
 		wg.Go(func() { of[i] = r.one(i, c) })
 	}
 	wg.Wait()
-	return slices.Concat(of...)
+	return of
 }
 
 // errBusy is returned while an earlier run of a collector has not ended.

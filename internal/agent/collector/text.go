@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -50,10 +51,14 @@ type sorted struct {
 	others        prometheus.Gatherers
 }
 
-func ours(all []prometheus.Metric) sorted {
-	s := sorted{samples: make([]*metric.Sample, 0, len(all))}
+func ours(scraped [][]prometheus.Metric) sorted {
+	n := 0
+	for _, all := range scraped {
+		n += len(all)
+	}
+	s := sorted{samples: make([]*metric.Sample, 0, n)}
 	var others []prometheus.Metric
-	for _, m := range all {
+	for m := range each(scraped) {
 		switch m := m.(type) {
 		case *metric.Sample:
 			s.samples = append(s.samples, m)
@@ -67,6 +72,19 @@ func ours(all []prometheus.Metric) sorted {
 		s.others = prometheus.Gatherers{gathering(others)}
 	}
 	return s
+}
+
+// each lists the metrics of all collectors.
+func each(scraped [][]prometheus.Metric) iter.Seq[prometheus.Metric] {
+	return func(yield func(prometheus.Metric) bool) {
+		for _, all := range scraped {
+			for _, m := range all {
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // writeOthers writes the other metrics and ends the text.
@@ -86,26 +104,58 @@ func writeOthers(w io.Writer, format expfmt.Format, others prometheus.Gatherers)
 
 // families sorts samples into families by name, which collectors may share, and writes each.
 func families[S any](samples []S, of func(S) *metric.Desc, write func([]S) error) error {
-	byName := map[string][]S{}
+	type family struct {
+		of      *metric.Desc
+		samples []S
+		n       int // the number of samples
+	}
+	byName := map[string]*family{}
 	var errs []error
-	for rest := samples; len(rest) > 0; {
-		d := of(rest[0])
-		n := 1
-		for n < len(rest) && of(rest[n]) == d {
-			n++
-		}
+	for d, run := range runs(samples, of) {
 		f := byName[d.Name]
-		if len(f) > 0 && (of(f[0]).Kind != d.Kind || of(f[0]).Help != d.Help) {
-			errs = append(errs, fmt.Errorf("%s is described twice and differently", d.Name))
-		} else {
-			byName[d.Name] = append(f, rest[:n]...)
+		if f == nil {
+			f = &family{of: d}
+			byName[d.Name] = f
 		}
-		rest = rest[n:]
+		if f.of.Kind != d.Kind || f.of.Help != d.Help {
+			errs = append(errs, fmt.Errorf("%s is described twice and differently", d.Name))
+			continue
+		}
+		f.n += len(run)
+	}
+	sorted := make([]S, 0, len(samples))
+	for d, run := range runs(samples, of) {
+		f := byName[d.Name]
+		if f.of.Kind != d.Kind || f.of.Help != d.Help {
+			continue
+		}
+		if f.samples == nil {
+			from := len(sorted)
+			sorted = sorted[:from+f.n]
+			f.samples = sorted[from : from : from+f.n]
+		}
+		f.samples = append(f.samples, run...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		errs = append(errs, write(byName[name]))
+		errs = append(errs, write(byName[name].samples))
 	}
 	return errors.Join(errs...)
+}
+
+// runs lists the samples that follow each other and have the same description.
+func runs[S any](samples []S, of func(S) *metric.Desc) iter.Seq2[*metric.Desc, []S] {
+	return func(yield func(*metric.Desc, []S) bool) {
+		for rest := samples; len(rest) > 0; {
+			d, n := of(rest[0]), 1
+			for n < len(rest) && of(rest[n]) == d {
+				n++
+			}
+			if !yield(d, rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
 }
 
 // chunk is the size of the text that is collected before it is written.

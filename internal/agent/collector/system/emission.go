@@ -48,7 +48,11 @@ func workloadValues(w *workload.Workload[counts]) []string {
 	return []string{w.Name, w.Container, w.Pod, w.Namespace}
 }
 
+// with returns labels with more of them. Without more it is the same list: a sample keeps labels, and nothing changes them.
 func with(labels []string, more ...string) []string {
+	if len(more) == 0 {
+		return labels
+	}
 	return append(append(make([]string, 0, len(labels)+len(more)), labels...), more...)
 }
 
