@@ -50,7 +50,7 @@ func (d *distributions) read(sl *slot) (changed bool) {
 		return false
 	}
 	all := d.records[(place-1)*calls:][:calls]
-	for call, ns := range sl.times.CallNS {
+	for call, ns := range sl.callNS() {
 		if ns == 0 {
 			continue
 		}

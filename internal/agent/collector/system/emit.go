@@ -89,10 +89,11 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 		eachCall(&t.Calls, func(name string, n uint64) { value(f.syscalls, float64(n), name) })
 	}
 	if e.kernel.timed() && e.kernel.attached("syscall") {
-		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
+		times := t.callNS()
+		eachCall(&times, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
 		if s.kind.RunsPrograms() {
-			value(f.waitOutside, seconds(t.times.CallNS[callCpuWait]))
-			value(f.ioOutside, seconds(t.times.CallNS[callIoWait]))
+			value(f.waitOutside, seconds(times[callCpuWait]))
+			value(f.ioOutside, seconds(times[callIoWait]))
 		}
 		if !s.process {
 			e.emitDurations(s, emit)

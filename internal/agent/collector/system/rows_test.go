@@ -44,11 +44,34 @@ func TestDivideGrowsAndSumsToTheRunTime(t *testing.T) {
 	}
 }
 
+// The times of calls take 4 KB of each group and workload. Without a time there are none, and a copy is independent of the original.
+func TestCountsHaveTimesOnlyIfCallsAreTimed(t *testing.T) {
+	var untimed, timed, sum, copied counts
+	untimed.call(0, 1)
+	sum.add(&untimed)
+	sum.copyTo(&copied)
+	if untimed.times != nil || sum.times != nil || copied.times != nil || sum.callNS() != [calls]uint64{} {
+		t.Error("counts that are not timed have times")
+	}
+	timed.times = &rowTime{}
+	timed.times.CallNS[3] = 9
+	sum.add(&timed)
+	sum.copyTo(&copied)
+	copied.add(&timed)
+	if sum.callNS()[3] != 9 || copied.callNS()[3] != 18 {
+		t.Errorf("the sum has %d ns and its changed copy %d, want 9 and 18", sum.callNS()[3], copied.callNS()[3])
+	}
+	if untimed.copyTo(&copied); copied.callNS()[3] != 0 {
+		t.Errorf("a copy without times has %d ns", copied.callNS()[3])
+	}
+}
+
 // The earlier counts of a promoted group stay in the folded workload, and both sums are right.
 func TestPromotionMovesNoCounts(t *testing.T) {
 	var group, other, own counts
 	group.call(0, 100)
-	group.cpu.user, group.times.CallNS[3] = 7, 9
+	group.cpu.user, group.times = 7, &rowTime{}
+	group.times.CallNS[3] = 9
 	other.add(&group)
 	own.subtract(&group)
 	group.call(0, 30) // it continues to count

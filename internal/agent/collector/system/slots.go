@@ -25,7 +25,7 @@ const (
 // counts holds the counts of a group. A workload keeps the sum of the counts of its ended groups.
 type counts struct {
 	row
-	times     rowTime
+	times     *rowTime  // nil unless calls are timed
 	durations durations // of watched processes
 	block     blockIO
 	cpu       cpuTime
@@ -54,8 +54,13 @@ func (k *counts) combine(from *counts, sign uint64) {
 			sum[w] += sign * more[w]
 		}
 	}
-	for w, v := range from.times.CallNS {
-		k.times.CallNS[w] += sign * v
+	if from.times != nil {
+		if k.times == nil {
+			k.times = &rowTime{}
+		}
+		for w, v := range from.times.CallNS {
+			k.times.CallNS[w] += sign * v
+		}
 	}
 	k.durations.combine(from.durations, sign)
 	requests := k.block.words()
@@ -247,8 +252,24 @@ func (c *cpuTime) divide(run, user, system uint64) {
 	c.user, c.system = u, s
 }
 
+// callNS returns the time of each call, which is zero if calls are not timed.
+func (k *counts) callNS() [calls]uint64 {
+	if k.times == nil {
+		return [calls]uint64{}
+	}
+	return k.times.CallNS
+}
+
 // copyTo copies the counts. The copy may be changed without the original.
 func (k *counts) copyTo(to *counts) {
+	times := to.times // used again, as most workloads have none or all have some
 	*to = *k
+	if k.times != nil {
+		if times == nil {
+			times = &rowTime{}
+		}
+		*times = *k.times
+		to.times = times
+	}
 	to.durations = maps.Clone(k.durations)
 }

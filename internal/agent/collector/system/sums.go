@@ -221,7 +221,7 @@ func (s *sums) readInflight() {
 // hold raises the counts of a slot to the sums that were last read. They never decrease. When an exec moves a system call
 // from one slot to another, the first row decreases before the second one increases. hold reports whether the slot may
 // have counted since the last call.
-func (s *sums) hold(slot uint32, counted *row, times *rowTime) bool {
+func (s *sums) hold(slot uint32, counted *row, times **rowTime) bool {
 	sum := s.slots[slot]
 	if sum == nil || !sum.changed {
 		return false
@@ -244,7 +244,10 @@ func (s *sums) hold(slot uint32, counted *row, times *rowTime) bool {
 		raise(&counted.Waits[i], sum.Waits[i]+n)
 	}
 	if sum.times != nil {
-		times.CallNS = sum.times.CallNS // only increases
+		if *times == nil {
+			*times = &rowTime{}
+		}
+		**times = *sum.times // only increases
 	}
 	return true
 }
