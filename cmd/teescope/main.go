@@ -10,14 +10,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
 func main() {
-	runtime.MemProfileRate = 0 // nothing reads this profile, whose table takes 1.4 MB in each process
 	surviveHangup(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if !isPart(os.Args[1:]) {
