@@ -2,36 +2,30 @@
 # Runs in the virtual SGX machine. Each name that look gets is a moment, with the figures of teescope and the counts of
 # the machine.
 set -u
+. ./common.sh
 counted=/sys/module/swsgx/parameters
 free() { cat $counted/free; }
 
-look() {
+look() { patiently looked "$1"; }
+looked() {
 	free >"free.$1"
 	cat $counted/stats >"stats.$1"
 	cat /proc/uptime >"uptime.$1"
-	wget -qO "metrics.$1" http://127.0.0.1:9750/metrics
+	complete "metrics.$1"
+	status=$?
 	free >>"free.$1"
+	return $status
 }
 
 # The driver frees pages after a process has ended: wait until as many are free as before.
-settle() {
-	tries=0
-	while [ "$(free)" != "$1" ] && [ $tries -lt 100 ]; do
-		sleep 0.1
-		tries=$((tries + 1))
-	done
-}
+settle() { until_so settled "$1"; }
+settled() { [ "$(free)" = "$1" ]; }
 
 stat() { sed -n "s/^$1 //p" $counted/stats; }
 
 # Waits until a counter of the machine has grown by a number.
-grown() {
-	tries=0
-	while [ "$(stat "$1")" -lt $(($2 + $3)) ] && [ $tries -lt 3000 ]; do
-		sleep 0.1
-		tries=$((tries + 1))
-	done
-}
+grown() { until_so reached "$1" $(($2 + $3)); }
+reached() { [ "$(stat "$1")" -ge "$2" ]; }
 
 # A program with another name is another workload.
 as() { cp "/testbed/$1" "/testbed/$2"; }
@@ -46,11 +40,8 @@ grown einit 0 1
 
 # No budget: an emulated processor takes 50 us for a context switch that is counted, so that the agent would warn of it.
 ./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --overhead.budget 100% --watch comm=pingpong >agent.log 2>&1 &
-tries=0
-while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 3000 ]; do
-	sleep 0.1
-	tries=$((tries + 1))
-done
+ready() { wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; }
+until_so ready
 echo 1 >/proc/sys/kernel/bpf_stats_enabled # what each hook costs
 rest=$(free)
 look start
@@ -94,19 +85,16 @@ look grown
 # looked at. Each OCALL takes 2 ms.
 pingpong -count 0 -ocalls 3 -pause 2000 >pingpong.json &
 ping=$!
-tries=0
-until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 300 ]; do
-	sleep 1
-	tries=$((tries + 1))
-done
+probed() { wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"'; }
+until_so probed
 kill -STOP $ping
-sleep 1
+until_so stopped $ping
 look pinged
 entered=$(stat eenter)
 kill -CONT $ping
 grown eenter "$entered" 400 # 100 ECALLs
 kill -STOP $ping
-sleep 1
+until_so stopped $ping
 look ponged
 kill -9 $ping
 wait $ping
@@ -122,7 +110,7 @@ child=$(cat /proc/$parent/task/$parent/children)
 child=${child%% *}
 look both
 kill -9 $parent
-sleep 1
+wait $parent
 look orphan
 kill -9 "$child"
 settle "$rest"
