@@ -26,8 +26,8 @@ func counting(name string, stage Stage, exits, needs float64, supersedes ...stri
 
 func TestExitsAreCountedOnce(t *testing.T) {
 	answers := map[string][]query.Sample{
-		"q": {sample("w", 1)}, Options{}.withDefaults().expr(CPUQuery): {sample("w", 1)},
-		Options{}.withDefaults().expr(ExitsQuery): {sample("w", 500)},
+		"q": {sample("w", 1)}, fiveMinutes(CPUQuery): {sample("w", 1)},
+		fiveMinutes(ExitsQuery): {sample("w", 500)},
 	}
 	type left struct{ low, high float64 }
 	for _, tt := range []struct {

@@ -112,7 +112,7 @@ func Evaluate(ctx context.Context, source query.Source, rules []Rule, options Op
 	}
 	inner, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	q := &inquiry{Options: o, ctx: inner, source: source, memo: cmp.Or(o.Memo, &Memo{}), problems: []query.Problem{}}
+	q := &inquiry{Options: o, ctx: inner, source: source, memo: cmp.Or(o.Memo, &Memo{}), asked: make(answers), problems: []query.Problem{}}
 	result := q.evaluate(rules)
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("analysing the %s before %s: %w", query.Duration(o.Window), o.At.UTC().Format(time.RFC3339), err)

@@ -119,7 +119,7 @@ func (q *inquiry) judgeHost(h host, rules []Rule) *part {
 		return nil
 	}
 	its := *q
-	its.source, its.several, its.bare, its.problems = q.on(h), true, h.bare(), nil
+	its.source, its.several, its.bare, its.asked, its.problems = q.on(h), true, h.bare(), make(answers), nil
 	one := its.judgeMachine(h.rules(rules))
 	if q.ctx.Err() != nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // An inquiry runs queries of an evaluation and collects the problems.
@@ -22,6 +23,8 @@ type inquiry struct {
 	bare     bool // of these it is the one of the workloads without an instance
 	memo     *Memo
 	metrics  map[string]bool // that the source has; nil is unknown
+	asked    answers
+	covering map[string]string // queries of rates whose samples are parts of those of another one, which is the value
 	problems []query.Problem
 }
 
@@ -33,14 +36,13 @@ type answer struct {
 	by       map[query.Target][]query.Sample
 	machines []query.Target // in the answer
 	frequent bool           // the query is about frequent events
+	cut      bool           // some samples were not finite
 }
 
 func (q *inquiry) note(p query.Problem) { q.problems = append(q.problems, p) }
 
 // expr returns a query for the window.
-func (o Options) expr(text string) string {
-	return over(text, o.Window, o.entire())
-}
+func (q *inquiry) expr(text string) string { return q.memo.over(text, q.Window, q.entire()) }
 
 // over replaces the windows in the query of a signal.
 func over(text string, window, whole time.Duration) string {
@@ -79,11 +81,29 @@ func (q *inquiry) over(window time.Duration, targets []query.Target) *inquiry {
 	shorter := *q
 	shorter.whole, shorter.Window, shorter.problems = q.entire(), window, nil
 	shorter.source = ofWorkloads(q.source, q.memo, targets)
+	shorter.asked, shorter.covering = make(answers), nil
 	return &shorter
 }
 
-// instant runs one query and drops samples that are not finite.
+// instant returns the answer to a query. Each is run once. Rates are added up from those of a finer query, if rules need both.
 func (q *inquiry) instant(expr string) answer {
+	a, known := q.asked[expr]
+	if known {
+		return a
+	}
+	derived := false
+	if finer := q.covering[expr]; finer != "" {
+		a, derived = q.sumOf(expr, finer, q.instant(finer))
+	}
+	if !derived {
+		a = q.run(expr)
+	}
+	q.asked[expr] = a
+	return a
+}
+
+// run runs one query and drops samples that are not finite.
+func (q *inquiry) run(expr string) answer {
 	if q.silent(expr) {
 		return noSamples()
 	}
@@ -98,10 +118,51 @@ func (q *inquiry) instant(expr string) answer {
 		}
 	}
 	if len(kept) == 0 {
-		return noSamples()
+		a := noSamples()
+		a.cut = len(samples) > 0
+		return a
 	}
-	by := query.ByTarget(kept)
-	return answer{samples: kept, by: by, machines: query.Machines(by)}
+	return answerOf(kept, len(kept) < len(samples))
+}
+
+func answerOf(samples []query.Sample, cut bool) answer {
+	by := query.ByTarget(samples)
+	return answer{samples: samples, by: by, machines: query.Machines(by), cut: cut}
+}
+
+// sumOf adds up the answer to a query of rates from that to a finer query. It returns false if the finer answer does not show it.
+func (q *inquiry) sumOf(expr, finer string, parts answer) (a answer, ok bool) {
+	switch {
+	case parts.kind == query.Absent && !parts.cut:
+		return noSamples(), true
+	case parts.kind != "" || parts.cut:
+		return answer{}, false
+	}
+	r, _ := q.memo.ratesOf(expr)
+	of, _ := q.memo.ratesOf(finer)
+	at := make(map[string]int)
+	var sums []promql.Total
+	var samples []query.Sample
+	var key []byte
+	for _, part := range parts.samples {
+		if key, ok = r.Part(of, part.Labels, key[:0]); !ok {
+			continue
+		}
+		i, known := at[string(key)]
+		if !known {
+			i = len(sums)
+			at[string(key)] = i
+			sums, samples = append(sums, promql.Total{}), append(samples, query.Sample{Labels: r.Labels(part.Labels), Time: part.Time})
+		}
+		sums[i].Add(part.Value)
+	}
+	if len(samples) == 0 {
+		return noSamples(), true
+	}
+	for i := range samples {
+		samples[i].Value = sums[i].Value()
+	}
+	return answerOf(samples, false), true
 }
 
 func noSamples() answer { return answer{kind: query.Absent, err: errors.New("no samples")} }
@@ -142,12 +203,12 @@ type needs struct {
 	frequent map[string]bool // queries about frequent events
 }
 
-func needsOf(rules []Rule, o Options) needs {
+func needsOf(q *inquiry, rules []Rule) needs {
 	n := needs{rules: make(map[string][]string), frequent: make(map[string]bool)}
 	seen := make(map[string]map[string]bool)
 	for _, r := range rules {
 		for _, s := range r.Signals {
-			expr := o.expr(s.Query)
+			expr := q.expr(s.Query)
 			if seen[expr] == nil {
 				seen[expr] = make(map[string]bool)
 				n.queries = append(n.queries, expr)
@@ -162,8 +223,37 @@ func needsOf(rules []Rule, o Options) needs {
 	return n
 }
 
+// cover finds the queries of rates that need not be run, because another one of these queries is finer.
+func (q *inquiry) cover(queries []string) {
+	type selected struct {
+		metric string
+		over   time.Duration
+	}
+	by := make(map[selected][]string)
+	q.covering = make(map[string]string)
+	for _, expr := range queries {
+		if r, ok := q.memo.ratesOf(expr); ok {
+			of := selected{r.Metric, r.Over}
+			by[of] = append(by[of], expr)
+		}
+	}
+	for _, same := range by {
+		for _, expr := range same {
+			r, _ := q.memo.ratesOf(expr)
+			for _, finer := range same {
+				of, _ := q.memo.ratesOf(finer)
+				if finer != expr && q.covering[finer] == "" && of.Covers(r) {
+					q.covering[expr] = finer
+					break
+				}
+			}
+		}
+	}
+}
+
 // askAll runs each query once.
 func askAll(q *inquiry, n needs) answers {
+	q.cover(n.queries)
 	all := make(answers, len(n.queries))
 	for _, expr := range n.queries {
 		a := q.instant(expr)

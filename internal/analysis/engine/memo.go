@@ -13,10 +13,10 @@ import (
 
 // A Memo holds what parsing queries has shown, so that each is parsed once and not for each machine, figure and evaluation. It
 // is for evaluations of the same rules and window, which bound it. It is safe for concurrent use.
-type Memo struct{ narrowed, sums, selected, parsed sync.Map }
+type Memo struct{ narrowed, sums, rates, texts, parsed sync.Map }
 
 // remember returns what find returned for this key.
-func remember[V any](known *sync.Map, key string, find func() V) V {
+func remember[K comparable, V any](known *sync.Map, key K, find func() V) V {
 	if v, found := known.Load(key); found {
 		return v.(V)
 	}
@@ -73,19 +73,29 @@ func (m *Memo) query(expr string) promql.Query {
 // apart reports whether a query keeps workloads apart: see [promql.Query.Apart].
 func (m *Memo) apart(expr string) bool { return m.query(expr).Apart("workload") }
 
-type rate struct {
-	metric string
-	over   time.Duration
-	ok     bool
+type rates struct {
+	promql.Rates
+	ok bool
 }
 
-// selectedRate is [promql.SelectedRate].
-func (m *Memo) selectedRate(expr string) (metric string, over time.Duration, ok bool) {
-	r := remember(&m.selected, expr, func() (r rate) {
-		r.metric, r.over, r.ok = promql.SelectedRate(expr)
+// ratesOf is [promql.RatesOf].
+func (m *Memo) ratesOf(expr string) (promql.Rates, bool) {
+	r := remember(&m.rates, expr, func() (r rates) {
+		r.Rates, r.ok = promql.RatesOf(expr)
 		return r
 	})
-	return r.metric, r.over, r.ok
+	return r.Rates, r.ok
+}
+
+// over is [over].
+func (m *Memo) over(text string, window, whole time.Duration) string {
+	return remember(&m.texts, ranged{text, window, whole}, func() string { return over(text, window, whole) })
+}
+
+// ranged is a text with its windows.
+type ranged struct {
+	text          string
+	window, whole time.Duration
 }
 
 // written holds the metrics of the queries of rules, for all analyses. The rules are part of the program, and the

@@ -49,7 +49,7 @@ func present(q *inquiry, s scene, drafts []draft, rules []Rule) []draft {
 		}
 		recent := q.over(window, targetsOf(open))
 		now := s.over(recent.Options)
-		now.answers = askAll(recent, needsOf(asked, recent.Options))
+		now.answers = askAll(recent, needsOf(recent, asked))
 		now.loads = readLoads(recent, now.answers)
 		open = slices.DeleteFunc(open, func(d draft) bool {
 			goesOn, known := now.goesOn(s, ruleOf(d, asked), d.target())

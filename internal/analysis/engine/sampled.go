@@ -96,11 +96,11 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 // interval returns the 95 % interval of the rate of events of a workload, of all or of a part such as one system call. There is
 // none if every event was counted.
 func (s scene) interval(expr string, p query.Target, value float64) (low, high *float64) {
-	metric, over, ok := s.memo.selectedRate(expr)
+	r, ok := s.memo.ratesOf(expr)
 	if !ok {
 		return nil, nil
 	}
-	half := s.halfWidthOfPart(metric, p, over, value)
+	half := s.halfWidthOfPart(r.Metric, p, r.Over, value)
 	if half == 0 {
 		return nil, nil
 	}
@@ -164,18 +164,18 @@ func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, samp
 	shifted.values = maps.Clone(w.values)
 	t := query.Target{Workload: w.Name, Instance: w.Instance}
 	for _, signal := range rule.Signals {
-		metric, over, ok := s.memo.selectedRate(s.expr(signal.Query))
+		r, ok := s.memo.ratesOf(s.expr(signal.Query))
 		if !ok {
 			continue
 		}
-		if s.halfWidth(metric, t, s.Window, over) == 0 || s.rate[metric][t] == 0 {
+		if s.halfWidth(r.Metric, t, s.Window, r.Over) == 0 || s.rate[r.Metric][t] == 0 {
 			continue
 		}
 		sampled = true
 		moved := slices.Clone(w.values[signal.Name])
 		for i, v := range moved {
 			if v.Value > 0 { // or the sum of the parts would grow with their number
-				moved[i].Value = max(0, v.Value+end*s.halfWidthOfPart(metric, t, over, v.Value))
+				moved[i].Value = max(0, v.Value+end*s.halfWidthOfPart(r.Metric, t, r.Over, v.Value))
 			}
 		}
 		shifted.values[signal.Name] = moved

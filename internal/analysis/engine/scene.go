@@ -36,7 +36,7 @@ func observe(q *inquiry, rules []Rule, targets []query.Target) scene {
 	m, blindMachines := readMachines(q)
 	counted, blindSampling := readSampling(q)
 	there, blindPresence := readPresences(q)
-	n := needsOf(rules, q.Options)
+	n := needsOf(q, rules)
 	uncounted := counted.rulesWithoutCounts(q, n)
 	found := askAll(q, n)
 	load := readLoads(q, found)
@@ -65,7 +65,7 @@ func (s scene) over(o Options) scene {
 func (s scene) expr(text string) string {
 	expr, known := s.texts[text]
 	if !known {
-		expr = s.Options.expr(text)
+		expr = s.memo.over(text, s.Window, s.entire())
 		s.texts[text] = expr
 	}
 	return expr

@@ -38,7 +38,7 @@ func TestTrends(t *testing.T) {
 		}
 		labels := map[string]string{"workload": "w", "instance": "here"}
 		source := &querytest.Canned{Ranges: map[string][]query.Series{"floor": {{Labels: labels, Points: points}}}}
-		q := &inquiry{Options: Options{At: querytest.Noon, Window: window}.withDefaults(), ctx: context.Background(), source: source, memo: &Memo{}}
+		q := &inquiry{Options: Options{At: querytest.Noon, Window: window}.withDefaults(), ctx: context.Background(), source: source, memo: &Memo{}, asked: make(answers)}
 		s := scene{Options: q.Options, trendWindow: window.Seconds()}
 		s.trends = readTrends(q, rules, answers{"used": {samples: []query.Sample{{Value: 0.1}, {Value: one.value}}}})
 		w := Workload{trends: s.trendsOf(rules[1], query.TargetOf(labels)), trendWindow: s.trendWindow}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -169,36 +168,6 @@ func GroupsBy(expr, label string) bool {
 		found = found || ok && !a.Without && slices.Contains(a.Grouping, label)
 	})
 	return found
-}
-
-// SelectedRate returns the metric and the range of a query of the form "sum by (...) (rate(metric[range]))". The selector may
-// have matchers.
-func SelectedRate(expr string) (metric string, over time.Duration, ok bool) {
-	tree, err := parse(expr)
-	if err != nil {
-		return "", 0, false
-	}
-	sum, ok := tree.(*parser.AggregateExpr)
-	if !ok || sum.Op != parser.SUM || sum.Without {
-		return "", 0, false
-	}
-	inner := sum.Expr
-	for p, isParen := inner.(*parser.ParenExpr); isParen; p, isParen = inner.(*parser.ParenExpr) {
-		inner = p.Expr
-	}
-	call, ok := inner.(*parser.Call)
-	if !ok || call.Func.Name != "rate" {
-		return "", 0, false
-	}
-	matrix, ok := call.Args[0].(*parser.MatrixSelector)
-	if !ok {
-		return "", 0, false
-	}
-	s, ok := matrix.VectorSelector.(*parser.VectorSelector)
-	if !ok || s.Name == "" || s.OriginalOffset != 0 {
-		return "", 0, false
-	}
-	return s.Name, matrix.Range, true
 }
 
 // Rename replaces the calls of one function by calls of another.

@@ -63,6 +63,8 @@ func TestWhatAQueryIsOf(t *testing.T) {
 		`sum by (workload, x) ((rate(a[5m])))`:           `a`,
 		`sum by (workload) (rate(a{x="y"}[5m]))`:         `a`,
 		`sum by (workload) (rate(a[5m] offset 5m))`:      ``,
+		`sum by (workload) (rate(a[5m] @ 7))`:            ``,
+		`sum by (workload) (rate(a[5m] @ end()))`:        ``,
 		`max by (workload) (rate(a[5m]))`:                ``,
 		`sum by (workload) (rate(a[5m])) / scalar(b)`:    ``,
 		`sum by (workload) (increase(a[5m]))`:            ``,
@@ -72,9 +74,9 @@ func TestWhatAQueryIsOf(t *testing.T) {
 		`sum by (workload) (rate({__name__="a"}[5m]))`:   ``,
 		`sum by (workload) (rate(a[5m])) and on () up{}`: ``,
 	} {
-		metric, over, ok := SelectedRate(expr)
-		if ok != (want != "") || ok && (metric != want || over != 5*time.Minute) {
-			t.Errorf("%s: %q, %v, %v", expr, metric, over, ok)
+		r, ok := RatesOf(expr)
+		if ok != (want != "") || ok && (r.Metric != want || r.Over != 5*time.Minute) {
+			t.Errorf("%s: %+v, %v", expr, r, ok)
 		}
 	}
 	if got, err := Rename(`sum by (le) (rate(a_rate[5m]))`, "rate", "increase"); err != nil || got != `sum by (le) (increase(a_rate[5m]))` {
