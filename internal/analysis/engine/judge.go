@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/codelink"
@@ -106,10 +105,9 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 		return s.blind, false
 	}
 	empty := true
-	for _, signal := range rule.Signals {
-		a := s.answers[s.expr(signal.Query)]
+	for i, a := range s.signals(rule) {
 		if a.kind == query.Failed || a.kind == query.Bounded {
-			return fmt.Sprintf("signal %s: %v", signal.Name, a.err), true
+			return fmt.Sprintf("signal %s: %v", rule.Signals[i].Name, a.err), true
 		}
 		empty = empty && a.kind == query.Absent
 	}
@@ -129,10 +127,10 @@ func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 		trends:     s.trendsOf(rule, t), trendWindow: s.trendWindow,
 	}
 	w = w.WhileOpen(s.opened(rule.Name, t.Workload, t.Instance))
-	for _, signal := range rule.Signals {
-		samples := s.samples(s.expr(signal.Query), t)
-		w.values[signal.Name] = samples
-		own = own || slices.ContainsFunc(samples, func(s query.Sample) bool { return s.Labels["workload"] != "" })
+	for i, a := range s.signals(rule) {
+		samples, its := s.samples(a, t)
+		w.values[rule.Signals[i].Name] = samples
+		own = own || its
 	}
 	return w, own
 }

@@ -119,7 +119,8 @@ func (s scene) load(t query.Target) Load {
 	var v [len(s.loads)]float64
 	for i, expr := range s.loads {
 		v[i] = math.NaN()
-		for j, one := range s.samples(expr, t) {
+		samples, _ := s.samples(s.answers[expr], t)
+		for j, one := range samples {
 			if j == 0 {
 				v[i] = 0
 			}

@@ -16,6 +16,7 @@ type scene struct {
 	several bool // there are other machines, which are not in the answers
 	memo    *Memo
 	texts   map[string]string     // of signals, with the window
+	ofRule  map[string][]answer   // what [scene.signals] returned
 	loadOf  map[query.Target]Load // what [scene.load] returned
 	Options
 	machines
@@ -50,14 +51,14 @@ func observe(q *inquiry, rules []Rule, targets []query.Target) scene {
 		there, blind = there.sighted(q, workloads)
 	}
 	return scene{
-		several: q.several, memo: q.memo, texts: make(map[string]string), loadOf: make(map[query.Target]Load), Options: q.Options, machines: m, sampling: counted, answers: found, loads: load, trends: over, trendWindow: q.Window.Seconds(), workloads: workloads, cut: cut, there: there,
+		several: q.several, memo: q.memo, texts: make(map[string]string), ofRule: make(map[string][]answer), loadOf: make(map[query.Target]Load), Options: q.Options, machines: m, sampling: counted, answers: found, loads: load, trends: over, trendWindow: q.Window.Seconds(), workloads: workloads, cut: cut, there: there,
 		uncountedRules: uncounted, blind: blind,
 	}
 }
 
 // over returns a scene of another window without its answers.
 func (s scene) over(o Options) scene {
-	s.Options, s.texts, s.loadOf = o, make(map[string]string), make(map[query.Target]Load)
+	s.Options, s.texts, s.ofRule, s.loadOf = o, make(map[string]string), make(map[string][]answer), make(map[query.Target]Load)
 	return s
 }
 
@@ -116,39 +117,63 @@ func (s scene) targets(q *inquiry) (judged, gaps []query.Target) {
 	return judged, gaps
 }
 
-// samples returns the samples of one query that a workload sees: its own and its machine's.
-func (s scene) samples(expr string, p query.Target) []query.Sample {
-	if s.uncounted[p.Instance] && s.answers[expr].frequent {
-		return nil
+// signals returns the answers to the signals of a rule, in their order.
+func (s scene) signals(rule Rule) []answer {
+	all, known := s.ofRule[rule.Name]
+	if !known {
+		all = make([]answer, len(rule.Signals))
+		for i, signal := range rule.Signals {
+			all[i] = s.answers[s.expr(signal.Query)]
+		}
+		s.ofRule[rule.Name] = all
 	}
-	by := s.answers[expr].by
-	var all []query.Sample
+	return all
+}
+
+// samples returns the samples of one answer that a workload sees: its own and its machine's. It also reports whether any sample is its
+// own. The caller must not change them.
+func (s scene) samples(a answer, p query.Target) (all []query.Sample, own bool) {
+	if s.uncounted[p.Instance] && a.frequent {
+		return nil, false
+	}
 	if p.Workload != "" {
-		all = append(all, by[p]...)
+		all = together(all, a.by[p])
 		if p.Instance != "" {
-			all = append(all, by[query.Target{Workload: p.Workload}]...)
+			all = together(all, a.by[query.Target{Workload: p.Workload}])
 		}
 	}
-	machine := slices.Clone(by[query.Target{Instance: p.Instance}])
+	own = len(all) > 0
+	machine := a.by[query.Target{Instance: p.Instance}]
 	if p.Instance != "" {
-		machine = append(machine, by[query.Target{}]...)
+		machine = together(machine, a.by[query.Target{}])
 	}
 	if len(machine) == 0 {
 		// In a stock Prometheus, the machine's own exporter has another port.
-		for _, other := range s.answers[expr].machines {
+		for _, other := range a.machines {
 			if query.SameHost(other.Instance, p.Instance) {
-				machine = append(machine, by[other]...)
+				machine = together(machine, a.by[other])
 			}
 		}
 	}
-	return append(all, machine...)
+	return together(all, machine), own
+}
+
+// together returns all samples of two slices. It changes neither, and copies only if both have samples.
+func together(a, b []query.Sample) []query.Sample {
+	switch {
+	case len(b) == 0:
+		return a
+	case len(a) == 0:
+		return b
+	}
+	return slices.Concat(a, b)
 }
 
 // machinesOf returns the instances in the answers to a rule's queries, and those that cannot be judged.
 func (s scene) machinesOf(q *inquiry, rule Rule) (judged, gaps []query.Target) {
 	seen := make(map[string]bool)
-	for _, signal := range rule.Signals {
-		for t := range s.answers[s.expr(signal.Query)].by {
+	for _, a := range s.signals(rule) {
+		for t := range a.by {
 			seen[t.Instance] = true
 		}
 	}

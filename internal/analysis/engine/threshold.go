@@ -47,6 +47,9 @@ func (r Rule) defaults() map[string]float64 {
 
 // thresholds returns the thresholds of a rule for a workload. Of several overrides that apply, the last one counts.
 func (o Options) thresholds(r Rule, workload, instance string) map[string]float64 {
+	if len(r.Thresholds) == 0 {
+		return nil
+	}
 	all := r.defaults()
 	for _, by := range o.Overrides {
 		if _, declared := all[by.Name]; declared && by.Rule == r.Name && by.Applies(workload, instance) {

@@ -67,7 +67,9 @@ func (r Rates) Covers(other Rates) bool {
 	return !slices.ContainsFunc(other.by, func(label string) bool { return !slices.Contains(r.by, label) })
 }
 
-func same(a, b *labels.Matcher) bool { return a.Type == b.Type && a.Name == b.Name && a.Value == b.Value }
+func same(a, b *labels.Matcher) bool {
+	return a.Type == b.Type && a.Name == b.Name && a.Value == b.Value
+}
 
 // Part appends what distinguishes the sample of r to which a sample of another query belongs, if that query covers r. It returns
 // false if the sample belongs to none.
