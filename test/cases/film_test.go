@@ -115,7 +115,7 @@ func (f *film) gauge(name string, v float64, labels ...string) {
 }
 
 func (f *film) track(name string, labels []string) *track {
-	id := name + fmt.Sprint(labels)
+	id := name + "\xff" + strings.Join(labels, "\xff")
 	t := f.series[id]
 	if t == nil {
 		t = &track{labels: map[string]string{"__name__": name, "instance": f.instance}}

@@ -159,7 +159,7 @@ func (s *scene) evaluate(t *testing.T) engine.Result {
 }
 
 // store returns series as a source. A series may have fewer values than there are times.
-func (s *scene) store(t *testing.T, all []*track, times []time.Time) query.Source {
+func (s *scene) store(t *testing.T, all []*track, times []time.Time) *prom.Source {
 	t.Helper()
 	db := prom.NewStore()
 	for _, one := range all {
