@@ -51,7 +51,7 @@ func around() []*metric.Desc {
 		},
 		{
 			Name: "teescope:window_value", Kind: metric.Gauge, Source: metric.Agent, Labels: append([]string{"stat"}, box...), Origin: kept,
-			Help: "Numbers of the box plot of a metric of a workload in the window of an analysis: minimum, whiskers, quartiles, median and maximum; also the medians of the same time up to six weeks before (median_1w to median_6w). Counters are in events per second, other metrics in their unit.",
+			Help: "Numbers of the box plot of a metric of a workload in the window of an analysis: minimum, whiskers, quartiles, median and maximum; also medians of the same time some weeks before (median_2w and median_4w). Box plots are stored for at most 128 workloads of all machines, and medians for all. Counters are in events per second, other metrics in their unit.",
 		},
 		{
 			Name: "teescope:window_samples", Kind: metric.Gauge, Unit: "values", Source: metric.Agent, Labels: box, Origin: kept,

@@ -297,19 +297,19 @@ func TestAMachineIsJudgedAsIfItWereAlone(t *testing.T) {
 	}
 }
 
-// keeper counts the workloads with stored box plots.
+// keeper has the workloads with a stored median, by whether their box plots are stored too.
 type keeper map[query.Target]bool
 
 func (k keeper) Append(_ context.Context, samples []query.Sample) error {
 	for _, s := range samples {
 		if strings.HasPrefix(s.Labels["__name__"], "teescope:window_") {
-			k[query.TargetOf(s.Labels)] = true
+			k[query.TargetOf(s.Labels)] = k[query.TargetOf(s.Labels)] || s.Labels["stat"] != "median"
 		}
 	}
 	return nil
 }
 
-// TestEachMachineHasBoxPlots has 3 machines of 60 workloads.
+// TestEachMachineHasBoxPlots has 3 machines of 60 workloads. All have medians, and a third of 128 workloads of each machine has box plots.
 func TestEachMachineHasBoxPlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -329,8 +329,14 @@ func TestEachMachineHasBoxPlots(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- a.Run(ctx) }()
 		synctest.Wait()
-		if len(kept) != 180 {
-			t.Errorf("%d of 180 workloads have box plots", len(kept))
+		whole := make(map[string]int)
+		for of, its := range kept {
+			if its {
+				whole[of.Instance]++
+			}
+		}
+		if len(kept) != 180 || whole[agent(0)] != 42 || whole[agent(1)] != 42 || whole[agent(2)] != 42 {
+			t.Errorf("%d of 180 workloads have medians, want all; box plots by machine: %v, want 42 of each", len(kept), whole)
 		}
 		stop()
 		if err := <-done; err != nil {

@@ -185,8 +185,7 @@ func (m *memory) before(moment time.Time) (recent, season record) {
 // remember reads the history of a metric: the medians of stored windows.
 func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration) map[query.Target]*memory {
 	all := make(map[query.Target]*memory)
-	of := func(s query.Series) *memory {
-		p := query.TargetOf(s.Labels)
+	of := func(p query.Target) *memory {
 		if all[p] == nil {
 			all[p] = &memory{days: make(map[time.Time][]float64), weeks: make(map[time.Time][]float64)}
 		}
@@ -198,13 +197,13 @@ func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration)
 		recent = q.Range(m.Mean(query.Duration(span)), at.Add(-rawSpan), at.Add(-recentGuard), span)
 	}
 	for _, s := range recent {
-		of(s).recent = s.Points
+		of(query.TargetOf(s.Labels)).recent = s.Points
 	}
 	seasonal := func(period time.Duration, periods int, by func(*memory) map[time.Time][]float64) {
 		most := 0
 		add := func(shift time.Duration) {
 			for _, s := range q.Range(kept, at.Add(-time.Duration(periods)*period+shift), at.Add(-period+shift), period) {
-				to := by(of(s))
+				to := by(of(query.TargetOf(s.Labels)))
 				for _, p := range s.Points {
 					to[p.Time.Add(-shift)] = append(to[p.Time.Add(-shift)], p.Value)
 				}
@@ -224,13 +223,10 @@ func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration)
 		return all
 	}
 	carried := 0
-	weekly := fmt.Sprintf(`max by (instance, workload, stat) (%s{metric=%q,stat=~"median_.*",window=%q})`, window.ValueFamily, m.Name, query.Duration(span))
-	for _, s := range q.Range(weekly, at.Add(-2*seasonSpread), at, span) {
-		for i := 1; i <= window.Weeks; i++ {
-			if s.Labels["stat"] == window.WeekStat(i) {
-				carried = max(carried, i)
-				of(s).weeks[at.Add(-time.Duration(i)*7*day)] = query.Values(s.Points)
-			}
+	for p, weeks := range window.ReadWeeks(q, at, 2*seasonSpread, span, m) {
+		for i, levels := range weeks {
+			carried = max(carried, i)
+			of(p).weeks[at.Add(-time.Duration(i)*7*day)] = levels
 		}
 	}
 	if carried < leastWeeks { // a database that keeps windows for many weeks need not carry them

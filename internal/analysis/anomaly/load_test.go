@@ -144,9 +144,10 @@ func (s *simulation) Instant(context.Context, string, time.Time) ([]query.Sample
 
 // Range implements query.Source for stored windows and for means.
 func (s *simulation) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (all []query.Series, _ error) {
-	if strings.Contains(expr, "median_") {
-		for i := 1; i <= window.Weeks; i++ {
-			weeks, _ := s.Range(ctx, strings.NewReplacer("median_.*", "median").Replace(expr), start.Add(-time.Duration(i)*7*day), end.Add(-time.Duration(i)*7*day), step)
+	if carried := `stat=~"median.*"`; strings.Contains(expr, carried) {
+		for _, i := range []int{0, 2, 4} { // what window.CarryWeeks stores
+			back := time.Duration(i) * 7 * day
+			weeks, _ := s.Range(ctx, strings.ReplaceAll(expr, carried, `stat="median"`), start.Add(-back), end.Add(-back), step)
 			for _, one := range weeks {
 				one.Labels["stat"] = window.WeekStat(i)
 				all = append(all, one)

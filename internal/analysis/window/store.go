@@ -26,19 +26,26 @@ const (
 	outliersFamily = "teescope:window_outliers"
 )
 
-// windowSeries is the number of series of the window of one metric and workload.
-const windowSeries = 9
+// mostWhole is the number of workloads of all machines together whose box plots are stored. Of all others, only medians are stored:
+// baselines read nothing else. 1,000 agents would otherwise have 650,000 series that only a page can show.
+const mostWhole = 128
+
+// Whole returns the number of workloads of a machine whose box plots are stored, for a number of machines.
+func Whole(machines int) int { return mostWhole / max(1, machines) }
 
 // Store stores box plots as series, so that they have a history:
 //
 //	teescope:window_value{metric="teescope_syscalls", stat="median", window="5m", workload="redis", instance="here"}
 //
 // stat is min, whisker_low, q1, median, q3, whisker_high or max. samplesFamily, which is n, and outliersFamily have
-// the same labels without stat. There are at most 9 series for each of [Metrics] and each of 128 workloads of a machine.
-func Store(ctx context.Context, to Appender, stats []Stat) error {
-	samples := make([]query.Sample, 0, windowSeries*len(stats))
+// the same labels without stat. Only the most important workloads have all nine series, at most as many as whole. The others have
+// the median. If whole is 0, so has the machine.
+func Store(ctx context.Context, to Appender, stats []Stat, whole int) error {
+	targets := important(stats)
+	full := setOf(targets[:min(len(targets), whole)])
+	var samples []query.Sample
 	for _, s := range stats {
-		samples = append(samples, s.samples()...)
+		samples = append(samples, s.samples(full[s.target()] || s.Workload == "" && whole > 0)...)
 	}
 	if len(samples) == 0 {
 		return nil
@@ -60,20 +67,22 @@ func (s Stat) labels(family, stat string) map[string]string {
 	return l
 }
 
-func (s Stat) samples() []query.Sample {
+// samples returns the samples of a box plot, or of its median alone.
+func (s Stat) samples(whole bool) []query.Sample {
 	b := s.Box
-	samples := []query.Sample{
-		{Labels: s.labels(samplesFamily, ""), Value: float64(b.N)},
-		{Labels: s.labels(outliersFamily, ""), Value: float64(b.Outlying)},
-	}
-	for _, v := range []struct {
-		stat  string
-		value float64
-	}{
-		{"min", b.Min}, {"whisker_low", b.WhiskerLow}, {"q1", b.Q1}, {"median", b.Median},
-		{"q3", b.Q3}, {"whisker_high", b.WhiskerHigh}, {"max", b.Max},
-	} {
-		samples = append(samples, query.Sample{Labels: s.labels(ValueFamily, v.stat), Value: v.value})
+	samples := []query.Sample{{Labels: s.labels(ValueFamily, "median"), Value: b.Median}}
+	if whole {
+		samples = append(samples,
+			query.Sample{Labels: s.labels(samplesFamily, ""), Value: float64(b.N)},
+			query.Sample{Labels: s.labels(outliersFamily, ""), Value: float64(b.Outlying)})
+		for _, v := range []struct {
+			stat  string
+			value float64
+		}{
+			{"min", b.Min}, {"whisker_low", b.WhiskerLow}, {"q1", b.Q1}, {"q3", b.Q3}, {"whisker_high", b.WhiskerHigh}, {"max", b.Max},
+		} {
+			samples = append(samples, query.Sample{Labels: s.labels(ValueFamily, v.stat), Value: v.value})
+		}
 	}
 	for i := range samples {
 		samples[i].Time = s.At.Truncate(time.Millisecond)

@@ -123,11 +123,35 @@ func Existing(ctx context.Context, source query.Source, metrics []Metric, within
 	})
 }
 
-// bounded keeps the most important workloads: those with enclaves first, then those with the most processor time.
+// bounded keeps the most important workloads.
 func bounded(stats []Stat, most int, q *query.Asker) ([]Stat, []query.Problem) {
+	if targets := important(stats); len(targets) > most {
+		gone := setOf(targets[most:])
+		stats = slices.DeleteFunc(stats, func(s Stat) bool { return gone[s.target()] })
+		q.Note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf(
+			"%d workloads: only %d have windows, those with enclaves and with the most processor time", len(targets), most)})
+	}
+	slices.SortStableFunc(stats, compare)
+	return stats, q.Problems
+}
+
+func (s Stat) target() query.Target {
+	return query.Target{Workload: s.Workload, Instance: s.Instance}
+}
+
+func setOf(targets []query.Target) map[query.Target]bool {
+	set := make(map[query.Target]bool, len(targets))
+	for _, t := range targets {
+		set[t] = true
+	}
+	return set
+}
+
+// important returns the workloads, the most important ones first: those with enclaves, then those with the most processor time.
+func important(stats []Stat) []query.Target {
 	weight := make(map[query.Target]float64)
 	for _, s := range stats {
-		p := query.Target{Workload: s.Workload, Instance: s.Instance}
+		p := s.target()
 		switch {
 		case strings.HasPrefix(s.Metric.Name, "sgx_"), strings.HasPrefix(s.Metric.Name, "teescope_enclave_"):
 			weight[p] += 1e9
@@ -143,20 +167,10 @@ func bounded(stats []Stat, most int, q *query.Asker) ([]Stat, []query.Problem) {
 			targets = append(targets, p)
 		}
 	}
-	if len(targets) > most {
-		slices.SortFunc(targets, func(a, b query.Target) int {
-			return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
-		})
-		gone := make(map[query.Target]bool)
-		for _, p := range targets[most:] {
-			gone[p] = true
-		}
-		stats = slices.DeleteFunc(stats, func(s Stat) bool { return gone[query.Target{Workload: s.Workload, Instance: s.Instance}] })
-		q.Note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf(
-			"%d workloads: only %d have windows, those with enclaves and with the most processor time", len(targets), most)})
-	}
-	slices.SortStableFunc(stats, compare)
-	return stats, q.Problems
+	slices.SortFunc(targets, func(a, b query.Target) int {
+		return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
+	})
+	return targets
 }
 
 func compare(a, b Stat) int {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/query/querytest"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 func TestWindows(t *testing.T) {
@@ -116,7 +118,7 @@ func TestWindowMetricsAreSortedAndDistinct(t *testing.T) {
 		seen[m.Name] = true
 	}
 	if len(metrics) > 32 {
-		t.Errorf("%d metrics of 128 workloads are %d series: too many", len(metrics), len(metrics)*128*windowSeries)
+		t.Errorf("%d metrics of 128 workloads are %d series: too many", len(metrics), len(metrics)*128*9)
 	}
 }
 
@@ -138,10 +140,10 @@ func TestStoreWindows(t *testing.T) {
 	}}
 	stats, _ := Compute(t.Context(), source, querytest.Noon, Options{})
 	var k kept
-	if err := Store(t.Context(), &k, stats); err != nil {
+	if err := Store(t.Context(), &k, stats, Whole(1)); err != nil {
 		t.Fatal(err)
 	}
-	if len(k.samples) != 2*windowSeries {
+	if len(k.samples) != 2*9 {
 		t.Fatalf("%d samples", len(k.samples))
 	}
 	found := map[string]float64{}
@@ -166,15 +168,15 @@ func TestStoreWindows(t *testing.T) {
 		}
 	}
 	k.err = errors.New("disk full")
-	if err := Store(t.Context(), &k, stats); err == nil || !strings.Contains(err.Error(), "keeping 2 box plots: disk full") {
+	if err := Store(t.Context(), &k, stats, Whole(1)); err == nil || !strings.Contains(err.Error(), "keeping 2 box plots: disk full") {
 		t.Errorf("Store() = %v", err)
 	}
-	if err := Store(t.Context(), &k, nil); err != nil {
+	if err := Store(t.Context(), &k, nil, Whole(1)); err != nil {
 		t.Errorf("Store() of nothing: %v", err)
 	}
 }
 
-// weekly is a source of one moment: it has what was stored at exactly that time.
+// weekly is a source of what was stored at exactly the times of a query.
 type weekly struct {
 	querytest.Canned
 	stored map[time.Time][]query.Sample
@@ -183,11 +185,30 @@ type weekly struct {
 func (w *weekly) Instant(_ context.Context, expr string, at time.Time) (found []query.Sample, _ error) {
 	w.Asked = append(w.Asked, expr)
 	for _, s := range w.stored[at] {
-		if strings.Contains(expr, `metric="`+s.Labels["metric"]+`"`) {
+		if strings.Contains(expr, `metric="`+s.Labels["metric"]+`"`) && strings.HasPrefix(s.Labels["stat"], "median") {
 			found = append(found, s)
 		}
 	}
 	return found, nil
+}
+
+func (w *weekly) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
+	by := make(map[string]*query.Series)
+	for at := start; !at.After(end); at = at.Add(step) {
+		found, _ := w.Instant(ctx, expr, at)
+		for _, s := range found {
+			id := fmt.Sprint(s.Labels)
+			if by[id] == nil {
+				by[id] = &query.Series{Labels: s.Labels}
+			}
+			by[id].Points = append(by[id].Points, query.Point{Time: at, Value: s.Value})
+		}
+	}
+	var all []query.Series
+	for _, one := range by {
+		all = append(all, *one)
+	}
+	return all, nil
 }
 
 func (w *weekly) Append(_ context.Context, samples []query.Sample) error {
@@ -197,27 +218,83 @@ func (w *weekly) Append(_ context.Context, samples []query.Sample) error {
 	return nil
 }
 
-// TestCarryWeeks: a database that keeps samples for eight days has medians of six weeks.
+// TestCarryWeeks: databases that keep samples for eight days, for 15 days and for longer have medians of six weeks. From 15 days on, two
+// carried series are enough.
 func TestCarryWeeks(t *testing.T) {
-	w := &weekly{stored: make(map[time.Time][]query.Sample)}
+	const steps, span = 4, 5 * time.Minute
 	metric := Metrics()[len(Metrics())-1]
-	for i := range 9 {
-		at := querytest.Noon.Add(time.Duration(i) * week)
-		one := Stat{Metric: metric, Workload: "redis", Instance: "here", Window: 5 * time.Minute, At: at}
-		_ = w.Append(t.Context(), []query.Sample{{Labels: one.labels(ValueFamily, "median"), Time: at, Value: float64(i)}})
-		q := query.NewAsker(t.Context(), w, time.Minute)
-		// The analysis runs some time after a multiple of the window.
-		if err := CarryWeeks(t.Context(), q, w, at.Add(2*time.Minute), 5*time.Minute, []Metric{metric}); err != nil || len(q.Problems) > 0 {
-			t.Fatal(err, q.Problems)
+	for days, series := range map[int]int{8: 5, 15: 2, 60: 2} {
+		w := &weekly{stored: make(map[time.Time][]query.Sample)}
+		for i := range 9 {
+			for step := range steps {
+				at := querytest.Noon.Add(time.Duration(i)*week + time.Duration(step)*span)
+				maps.DeleteFunc(w.stored, func(old time.Time, _ []query.Sample) bool { return at.Sub(old) > time.Duration(days)*24*time.Hour })
+				one := Stat{Metric: metric, Workload: "redis", Instance: "here", Window: span, At: at, Box: stat.Box{Median: float64(10*i + step)}}
+				if err := Store(t.Context(), w, []Stat{one}, 0); err != nil {
+					t.Fatal(err)
+				}
+				q := query.NewAsker(t.Context(), w, time.Minute)
+				// The analysis runs some time after a multiple of the window.
+				if err := CarryWeeks(t.Context(), q, w, at.Add(2*time.Minute), span, []Metric{metric}); err != nil || len(q.Problems) > 0 {
+					t.Fatal(err, q.Problems)
+				}
+			}
 		}
-		delete(w.stored, at.Add(-2*week))
-		if got := len(w.stored[at]); got != 1+min(i, Weeks) {
-			t.Errorf("after %d weeks there are %d medians", i, got)
+		end := querytest.Noon.Add(8*week + (steps-1)*span)
+		if got := len(w.stored[end]) - 1; got != series {
+			t.Errorf("%d days: %d medians are carried, want %d: %+v", days, got, series, w.stored[end])
+		}
+		q := query.NewAsker(t.Context(), w, time.Minute)
+		found := ReadWeeks(q, end, (steps-1)*span, span, metric)
+		if len(found) != 1 || len(q.Problems) > 0 {
+			t.Fatalf("%d days: %+v, %+v", days, found, q.Problems)
+		}
+		weeks := found[query.Target{Workload: "redis", Instance: "here"}]
+		for i := 1; i <= Weeks; i++ {
+			if first := float64(10 * (8 - i)); !slices.Equal(weeks[i], []float64{first, first + 1, first + 2, first + 3}) {
+				t.Errorf("%d days: %d weeks ago it was %v, want four from %v", days, i, weeks[i], first)
+			}
+		}
+		if len(weeks) != Weeks {
+			t.Errorf("%d days: %d weeks: %v", days, len(weeks), weeks)
 		}
 	}
-	for _, s := range w.stored[querytest.Noon.Add(8*week)][1:] {
-		if weeks := 8 - int(s.Value); s.Labels["stat"] != WeekStat(weeks) || s.Labels["workload"] != "redis" || s.Labels["window"] != "5m" {
-			t.Errorf("%+v", s)
+}
+
+// TestSeriesOfAFleet: with many machines, each metric of a workload has at most three series, with those of six weeks. With one machine
+// it has the nine of a box plot more. Both numbers include what a workload leaves behind within two weeks.
+func TestSeriesOfAFleet(t *testing.T) {
+	const workloads = 6
+	for machines, most := range map[int]int{1: 9 + 2, 20: 9 + 2, 64: 1 + 2 + 8*2/workloads + 1, 129: 1 + 2, 1000: 1 + 2} {
+		w := &weekly{stored: make(map[time.Time][]query.Sample)}
+		pairs := 0
+		for i := range 9 {
+			at := querytest.Noon.Add(time.Duration(i) * week)
+			maps.DeleteFunc(w.stored, func(old time.Time, _ []query.Sample) bool { return at.Sub(old) > 15*24*time.Hour })
+			var stats []Stat
+			for _, m := range Metrics() {
+				for n := range workloads {
+					one := Stat{Metric: m, Workload: fmt.Sprint("w", n), Instance: "here", Window: 5 * time.Minute, At: at, Box: stat.Box{Median: float64(n)}}
+					if m.Machine {
+						one.Workload = ""
+					}
+					if stats = append(stats, one); m.Machine {
+						break
+					}
+				}
+			}
+			pairs = len(stats)
+			if err := Store(t.Context(), w, stats, Whole(machines)); err != nil {
+				t.Fatal(err)
+			}
+			if err := CarryWeeks(t.Context(), query.NewAsker(t.Context(), w, time.Minute), w, at, 5*time.Minute, Metrics()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := len(w.stored[querytest.Noon.Add(8*week)])
+		t.Logf("%d machines: %d series of %d medians; before, %d", machines, got, pairs, 15*pairs)
+		if got > most*pairs {
+			t.Errorf("%d machines: %d series of %d medians, want at most %d of each", machines, got, pairs, most)
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 		}
 		windows, problems := window.Compute(ctx, m.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape})
 		if a.opts.Keep != nil {
-			if err := window.Store(ctx, a.opts.Keep, windows); err != nil {
+			if err := window.Store(ctx, a.opts.Keep, windows, window.Whole(len(result.Machines))); err != nil {
 				problems = append(problems, query.Problem{Kind: query.Failed, Error: err.Error()})
 			}
 		}

@@ -86,10 +86,10 @@ func TestWindowsOfTheDatabase(t *testing.T) {
 
 	stats, problems := window.Compute(t.Context(), f.Source(), at, window.Options{})
 	clean(t, problems)
-	if err := window.Store(t.Context(), f, stats); err != nil {
+	if err := window.Store(t.Context(), f, stats, window.Whole(1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := window.Store(t.Context(), f, stats); err != nil {
+	if err := window.Store(t.Context(), f, stats, window.Whole(1)); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	found := make(map[string]string)
@@ -258,7 +258,7 @@ func BenchmarkWindows(b *testing.B) {
 		for i := range stats {
 			stats[i].At = at.Add(-time.Duration(minute) * time.Minute)
 		}
-		if err := window.Store(b.Context(), f, stats); err != nil {
+		if err := window.Store(b.Context(), f, stats, window.Whole(1)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func BenchmarkWindows(b *testing.B) {
 			stats[i].At = at.Add(time.Duration(ahead-50_000) * time.Millisecond)
 		}
 		ahead++
-		if err := window.Store(b.Context(), f, stats); err != nil {
+		if err := window.Store(b.Context(), f, stats, window.Whole(1)); err != nil {
 			b.Fatal(err)
 		}
 	})

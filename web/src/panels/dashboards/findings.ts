@@ -30,5 +30,5 @@ export const WINDOWS: BoxDef = {
   ],
   first: "teescope_syscalls",
   help: "One value per scrape: for counters the events per second between two scrapes, for gauges the value. The box contains the middle half of the values; the line in it is the median. Whiskers end at the last value within 1.5 times its length, and ticks mark the extremes. Updated once a minute.",
-  empty: { text: "No window was evaluated in this time range. The first one is evaluated after a minute." },
+  empty: { text: "No box plot is stored in this time range. The first one is stored after a minute. They are stored for at most 128 workloads of all machines together, so a server with more than 128 machines stores none. teescope analyze --windows computes them." },
 };
