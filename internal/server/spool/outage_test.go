@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 // distant is a receiver without a network, so that its time can be that of a synctest bubble.
 type distant struct {
+	mu    sync.Mutex
 	err   error // of the connection
 	got   []string
 	tries []time.Time // that failed
@@ -31,6 +33,8 @@ func (d *distant) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.err != nil {
 		d.tries = append(d.tries, time.Now())
 		return nil, d.err
@@ -39,10 +43,17 @@ func (d *distant) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: req}, nil
 }
 
+// fail sets the error of the connection, or none.
+func (d *distant) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
 // TestOutageOfHours has a receiver that cannot be reached for five hours. A request with ten samples is added every minute.
 // Without limits nothing is lost. With an age of four hours, or the space of four hours, the samples of the first hour are
 // dropped, counted and logged. The receiver then gets all others, once and in order, within a minute. During the outage it is
-// tried once a minute, and more often in the first two minutes.
+// tried at once, and again after a second, two, four, and so on up to a minute.
 func TestOutageOfHours(t *testing.T) {
 	const hours, perHour, samples = 5, 60, 10
 	for name, tt := range map[string]struct {
@@ -77,16 +88,19 @@ func TestOutageOfHours(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				synctest.Wait()
-				for i, at := range there.tries {
-					since := began
-					if i > 0 {
-						since = there.tries[i-1]
+				for i := 1; i < len(there.tries); i++ {
+					pause, want := there.tries[i].Sub(there.tries[i-1]), time.Minute
+					if i <= 6 {
+						want = time.Second << (i - 1)
 					}
-					if pause := at.Sub(since); pause > time.Minute || pause < time.Minute && at.Sub(began) > 2*time.Minute {
-						t.Fatalf("try %d is %v after the one before, %v after the begin", i, pause, at.Sub(began))
+					if pause != want {
+						t.Fatalf("try %d is %v after the one before, want %v", i, pause, want)
 					}
 				}
-				there.err = nil
+				if n := len(there.tries); n < (hours-1)*60 || !there.tries[0].Equal(began) {
+					t.Fatalf("%d tries in %d hours, the first one after %v", n, hours, there.tries[0].Sub(began))
+				}
+				there.fail(nil)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				stop()
@@ -110,6 +124,35 @@ func TestOutageOfHours(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEachOutageBeginsWithShortPauses: what an outage has taught does not delay the samples of the next one.
+func TestEachOutageBeginsWithShortPauses(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		q := open(t, dir, 0, 0, nil)
+		there := &distant{}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			(&Sender{Queue: q, Client: &http.Client{Transport: there}, URL: "http://receiver.example/write"}).Run(ctx)
+		}()
+		for outage := range 2 {
+			begun := len(there.tries)
+			there.fail(errors.New("connection refused"))
+			q.Add([]byte("x"), 1, time.Now())
+			time.Sleep(10 * time.Minute)
+			there.fail(nil)
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			if its := there.tries[begun:]; len(its) < 10 || its[1].Sub(its[0]) != firstPause || len(there.got) != outage+1 {
+				t.Errorf("outage %d: tries at %v, %d requests received", outage, its, len(there.got))
+			}
+		}
+		stop()
+		<-ended
+	})
 }
 
 // TestReceiverSaysWhen has a receiver that asks to wait. The sender does, but not longer than a minute.
