@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
-	"github.com/teescope/teescope/internal/lib/promql"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // An inquiry runs queries of an evaluation and collects the problems.
@@ -141,7 +141,7 @@ func (q *inquiry) sumOf(expr, finer string, parts answer) (a answer, ok bool) {
 	r, _ := q.memo.ratesOf(expr)
 	of, _ := q.memo.ratesOf(finer)
 	at := make(map[string]int)
-	var sums []promql.Total
+	var sums []stat.Total
 	var samples []query.Sample
 	var key []byte
 	for _, part := range parts.samples {
@@ -152,7 +152,7 @@ func (q *inquiry) sumOf(expr, finer string, parts answer) (a answer, ok bool) {
 		if !known {
 			i = len(sums)
 			at[string(key)] = i
-			sums, samples = append(sums, promql.Total{}), append(samples, query.Sample{Labels: r.Labels(part.Labels), Time: part.Time})
+			sums, samples = append(sums, stat.Total{}), append(samples, query.Sample{Labels: r.Labels(part.Labels), Time: part.Time})
 		}
 		sums[i].Add(part.Value)
 	}

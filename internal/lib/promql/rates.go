@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/util/kahansum"
 )
 
 // Rates is a query of the form "sum by (...) (rate(metric[range]))". The selector may have matchers.
@@ -95,12 +94,3 @@ func (r Rates) Labels(labels map[string]string) map[string]string {
 	}
 	return kept
 }
-
-// A Total adds up values as the aggregation sum does, without the errors of rounding. The zero value is 0.
-type Total struct{ sum, rest float64 }
-
-// Add adds a value.
-func (s *Total) Add(v float64) { s.sum, s.rest = kahansum.Inc(v, s.sum, s.rest) }
-
-// Value returns the sum.
-func (s *Total) Value() float64 { return s.sum + s.rest }
