@@ -65,26 +65,57 @@ func TestNode(t *testing.T) {
 		})
 		has(t, at, `teescope_self_budget_ratio{instance="real"}`, []string{"instance"}, "real 0.03")
 	})
-	t.Run("uninstall", func(t *testing.T) {
-		i.uninstall()
-		eventually(t, "the pods to end", func(ctx context.Context) error {
-			all, err := i.pods(ctx)
-			if err == nil && len(all) > 0 {
-				err = fmt.Errorf("%d are left", len(all))
-			}
-			return err
-		})
-		if left := n.run(agentStatus); left != "" {
-			t.Errorf("an agent still runs:\n%s", left)
-		}
-		if after := n.run(listFiles); after != before {
-			t.Errorf("the files of the node were\n%s\nand are now\n%s", before, after)
-		}
-	})
+	t.Run("uninstall", func(t *testing.T) { uninstalled(t, n, i, before) })
 }
 
 // listFiles lists the files of the node that neither containerd nor the kubelet writes, and pinned eBPF objects.
 const listFiles = `find / /run /tmp /dev/shm /sys/fs/bpf -xdev ! -path '/run/containerd*' ! -path '/run/netns*' ! -path '/var/log/*' | sort -u`
+
+// uninstalled removes the release. The node has the files that it had before, and nothing of the pods is left: no process, no
+// control group, no directory of the kubelet, and no file descriptor of an eBPF program or map. The pods of others still run.
+func uninstalled(t *testing.T, n *node, i *installation, before string) {
+	pods, err := i.pods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	traces := []string{"grep -l -e ^prog_id -e ^map_id /proc/[0-9]*/fdinfo/* 2>/dev/null"}
+	for _, p := range pods {
+		traces = append(traces, fmt.Sprintf("find /sys/fs/cgroup /var/lib/kubelet/pods -type d -name '*%s*' 2>/dev/null", p.UID))
+	}
+	trace := strings.Join(traces, "\n")
+	if found := n.run(trace); !strings.Contains(found, "/fdinfo/") || !strings.Contains(found, "/sys/fs/cgroup/") || !strings.Contains(found, "/var/lib/kubelet/pods/") {
+		t.Fatalf("while the pods run, the node has only %q", found)
+	}
+	i.uninstall()
+	eventually(t, "the pods to end", func(ctx context.Context) error {
+		all, err := i.pods(ctx)
+		if err == nil && len(all) > 0 {
+			err = fmt.Errorf("%d are left", len(all))
+		}
+		return err
+	})
+	if left := n.run(agentStatus); left != "" {
+		t.Errorf("an agent still runs:\n%s", left)
+	}
+	eventually(t, "the kubelet to remove what it made for the pods", func(context.Context) error {
+		if left := n.run(trace); left != "" {
+			return fmt.Errorf("left: %s", left)
+		}
+		return nil
+	})
+	was, is := strings.Fields(before), strings.Fields(n.run(listFiles))
+	for _, file := range is {
+		if !slices.Contains(was, file) {
+			t.Errorf("%s is left on the node", file)
+		}
+	}
+	for _, file := range was {
+		if !slices.Contains(is, file) {
+			t.Errorf("%s was removed from the node", file)
+		}
+	}
+	running(t, "shop", "app=redis", 2)
+}
 
 // agentStatus prints the file status of each process in a pod that runs the command agent.
 const agentStatus = `for p in /proc/[0-9]*; do
