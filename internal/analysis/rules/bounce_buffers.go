@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/codelink"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -21,6 +22,9 @@ const bounceUsers = 0.10
 // bounceFails is the least rate of mappings that fail. A block device tries again when another request ends or after some
 // milliseconds, and each try counts, so less than one in a second delays a thread for less than a hundredth of the time. Proposed.
 const bounceFails = 1
+
+// bounceStorage is the class of block devices.
+const bounceStorage = "storage"
 
 // Signals of this rule alone.
 var (
@@ -52,27 +56,35 @@ func bounceBuffers() engine.Rule {
 		Name: BounceBuffers, Title: "there is no room in the bounce buffers of this confidential machine",
 		Code:       codelink.Calls,
 		Thresholds: []engine.Threshold{bounceFailures, bounceShare},
-		Signals:    []engine.Signal{bounceFailuresSignal, bounceBytesSignal, bounceAllSignal, bouncePoolSignal},
+		Signals:    []engine.Signal{bounceFailuresSignal, bounceBytesSignal, bounceAllSignal, bouncePoolSignal, ownIOFullSignal, stalledSignal},
 		Judge:      judgeBounceBuffers,
 		NotWhen: []string{
 			"the device cannot reach the buffers: mappings then fail although there is room",
+			"the tasks wait for the disk itself: the wait is not divided between it and the room in the buffers",
 			"the mappings that failed were those of another workload, which had room for less of its data",
 		},
 		Sources: []string{"Linux, kernel/dma/swiotlb.c: a mapping without room fails, and a block device waits for other requests to end"},
 	}
 }
 
-func judgeBounceBuffers(w engine.Workload) *engine.Verdict {
-	failures, mine, all := w.By(bounceFailuresSignal, "class"), w.By(bounceBytesSignal, "class"), w.By(bounceAllSignal, "class")
-	top := ""
-	for class, n := range failures {
-		if n >= w.LeastFor(bounceFailures) && mine[class] > 0 && all[class] > 0 && mine[class] >= w.LeastFor(bounceShare)*all[class] && (top == "" || n > failures[top] || n == failures[top] && class < top) {
-			top = class
+// withoutRoom returns the classes of devices for which mappings fail, and whose data is to this share the workload's.
+func withoutRoom(w engine.Workload, failures, share float64) (classes []string) {
+	mine, all := w.By(bounceBytesSignal, "class"), w.By(bounceAllSignal, "class")
+	for class, n := range w.By(bounceFailuresSignal, "class") {
+		if n >= failures && mine[class] > 0 && all[class] > 0 && mine[class] >= share*all[class] {
+			classes = append(classes, class)
 		}
 	}
-	if top == "" {
+	return classes
+}
+
+func judgeBounceBuffers(w engine.Workload) *engine.Verdict {
+	failures, mine, all := w.By(bounceFailuresSignal, "class"), w.By(bounceBytesSignal, "class"), w.By(bounceAllSignal, "class")
+	full := withoutRoom(w, w.LeastFor(bounceFailures), w.LeastFor(bounceShare))
+	if len(full) == 0 {
 		return nil
 	}
+	top := largest(failures, full...)
 	v := &engine.Verdict{
 		Severity: analysis.Medium, Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s mappings/s for %s devices find no room in the bounce buffers, and %s of the data that is copied through them is this workload's: its I/O waits",
@@ -86,6 +98,15 @@ func judgeBounceBuffers(w engine.Workload) *engine.Verdict {
 	if size, known := w.Value(bouncePoolSignal); known && size > 0 {
 		v.Cause += fmt.Sprintf(" (they have %s MiB)", figure(size/(1<<20)))
 		v.Evidence = append(v.Evidence, bouncePoolSignal.Name)
+	}
+	if share, waits := diskWait(w); top == bounceStorage && waits && share >= w.Least(disksStall) {
+		v.Cause += fmt.Sprintf("; all its tasks that have work wait for disks for %s of the time", text.Percent(share))
+		v.Evidence = append(v.Evidence, ownIOFullSignal.Name, stalledSignal.Name)
+		v.Gain = estimate.Amdahl("its disks, which it reaches through the bounce buffers", 0, share,
+			"at best all of these waits are for room", "the workload always has work for its tasks")
+		if analysis.SeverityOf(v.Gain, nil, 0).AtLeast(analysis.Medium) {
+			v.Severity = "" // that of the wait
+		}
 	}
 	return v
 }

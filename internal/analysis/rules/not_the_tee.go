@@ -81,6 +81,7 @@ func notTheTEE() engine.Rule {
 			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadedSignal, usersSignal,
 			ownIOSomeSignal, ownIOFullSignal, machineIOSignal, stalledSignal, latencySignal,
 			retransmitsSignal, segmentsSignal, dropsSignal, allNetCallsSignal, ownNetCallsSignal,
+			bounceFailuresSignal, bounceBytesSignal, bounceAllSignal,
 		},
 		Judge: judgeNotTheTEE,
 		NotWhen: []string{
@@ -181,13 +182,18 @@ func busyNeighbours(w engine.Workload) *engine.Verdict {
 	}
 }
 
-// slowDisks returns a verdict if all tasks of the container that have work wait for disks. A wait for memory that was
-// swapped out counts as one for a disk too, and is omitted.
-func slowDisks(w engine.Workload) *engine.Verdict {
+// diskWait returns the share of the time in which all tasks of the container that have work wait for disks. A wait for memory
+// that was swapped out counts as one for a disk too, and is omitted.
+func diskWait(w engine.Workload) (share float64, known bool) {
 	full, measured := w.Value(ownIOFullSignal)
-	memory, known := w.Value(stalledSignal)
-	share := full - memory
-	if !measured || !known || share < w.LeastFor(othersDisks) {
+	memory, told := w.Value(stalledSignal)
+	return full - memory, measured && told
+}
+
+// slowDisks returns a verdict if the tasks of the container wait for disks, and not for room in the bounce buffers.
+func slowDisks(w engine.Workload) *engine.Verdict {
+	share, known := diskWait(w)
+	if !known || share < w.LeastFor(othersDisks) || slices.Contains(withoutRoom(w, w.Least(bounceFails), w.Least(bounceUsers)), bounceStorage) {
 		return nil
 	}
 	v := &engine.Verdict{
