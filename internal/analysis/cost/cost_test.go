@@ -20,7 +20,7 @@ func TestCostsInSeconds(t *testing.T) {
 	if a := UnknownClock.Assumption(); !strings.Contains(a, "not known") {
 		t.Error(a)
 	}
-	for _, c := range []Cycles{OCALL, Exitless, AEX, Paging, Switch, Fault, Syscall, Exception} {
+	for _, c := range []Cycles{OCALL, Exitless, AEX, Paging, Switch, Fault, Syscall, Exception, HostException, Handed, Added} {
 		if c.Low <= 0 || c.High < c.Low || c.Source == "" || c.What == "" {
 			t.Errorf("cost %+v", c)
 		}

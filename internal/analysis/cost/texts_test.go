@@ -58,7 +58,7 @@ func texts(t *testing.T) map[string]string {
 
 // Every text states a cost of this package: a range, or one end of it.
 func TestTextsStateTheseCosts(t *testing.T) {
-	costs := []Cycles{OCALL, Exitless, AEX, Paging, Switch, Fault, Syscall, Exception}
+	costs := []Cycles{OCALL, Exitless, AEX, Paging, Switch, Fault, Syscall, Exception, HostException, Handed, Added}
 	ranges, ends := make(map[[2]float64]bool), make(map[float64]bool)
 	for _, c := range costs {
 		ranges[[2]float64{c.Low, c.High}], ends[c.Low], ends[c.High] = true, true, true

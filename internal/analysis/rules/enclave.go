@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis/cost"
@@ -89,13 +90,13 @@ func (e environment) advice(tips ...tip) []string {
 // crossing returns the cost of one system call of the workload, for its own threads.
 //
 // SCONE lets threads outside make the calls, and nothing shows whether the caller leaves the enclave in the meantime
-// (Arnautov et al., SCONE, OSDI 2016, 4.3). The cost is therefore anything from an exitless call to an OCALL. Few
+// (Arnautov et al., SCONE, OSDI 2016, 4.3). Its cost is that of [cost.Handed], unless an exit for each call is counted. Few
 // counted exits also mean that threads outside make the calls. Otherwise each call is an OCALL.
 func crossing(w engine.Workload, e environment, calls float64) cost.Cost {
 	exits, counted := exitsOf(w)
 	switch {
-	case e.runtime == teelabel.SCONE:
-		return cost.Between("a call that SCONE hands to a thread outside", cost.Exitless, w.OCALL, w.Clock)
+	case e.runtime == teelabel.SCONE && (!counted || exits < calls/2):
+		return cost.Between("a call that SCONE hands to a thread outside", cost.Handed, w.OCALL, w.Clock)
 	case counted && exits < calls/2 && !e.split():
 		return cost.Exitless
 	}
@@ -123,27 +124,43 @@ func leaving(w engine.Workload, e environment, calls float64) float64 {
 }
 
 // bySyscall returns the calls that leave the enclave, by system call. For a program with a half outside these are its
-// OCALLs: under the system call in their name, or else under their own name.
+// OCALLs: under the system call in their name, or else under their own name. In other programs an OCALL that reads the clock
+// counts where there are more of them than system calls: outside, the C library reads the clock without one (vdso(7)).
 func bySyscall(w engine.Workload, e environment) (calls map[string]float64, evidence func(call string) string) {
-	if !e.split() {
-		return callsOf(w), func(call string) string { return callsSignal.With("syscall", call) }
-	}
-	calls = make(map[string]float64)
+	inside := make(map[string]float64)
 	ocalls, top := w.By(ocallsSignal, "ocall"), make(map[string]string)
 	for name, rate := range ocalls {
 		call := syscallOf(name)
-		calls[call] += rate
+		inside[call] += rate
 		if top[call] == "" || largest(ocalls, name, top[call]) == name {
 			top[call] = name
 		}
 	}
-	return calls, func(call string) string { return ocallsSignal.With("ocall", top[call]) }
+	if e.split() {
+		return inside, func(call string) string { return ocallsSignal.With("ocall", top[call]) }
+	}
+	calls = maps.Clone(callsOf(w))
+	unseen := make(map[string]bool)
+	for _, call := range clockCalls {
+		if inside[call] > calls[call] {
+			calls[call], unseen[call] = inside[call], true
+		}
+	}
+	return calls, func(call string) string {
+		if unseen[call] {
+			return ocallsSignal.With("ocall", top[call])
+		}
+		return callsSignal.With("syscall", call)
+	}
 }
 
 // syscallOf returns the system call in the name of an OCALL, as in ocall_gettimeofday or oe_syscall_read_ocall. The
 // SDK's sgx_thread_set_untrusted_event_ocall is a futex. Without a system call in it the name is returned.
 func syscallOf(ocall string) string {
 	words := "_" + ocall + "_"
+	if strings.Contains(words, "_gettime_") { // of Gramine
+		return "clock_gettime"
+	}
 	for _, list := range [][]string{clockCalls, selfCalls, ioCalls, {"sched_yield", "futex"}} {
 		for _, call := range list {
 			if strings.Contains(words, "_"+call+"_") {
@@ -166,6 +183,25 @@ var transitionsSignal = engine.Signal{
 func cpuOf(w engine.Workload) (cores float64, ok bool) {
 	cores, ok = w.Value(cpuSignal)
 	return cores, ok && cores >= w.Least(leastBusy)
+}
+
+// besidesPaging returns the CPU time of a workload without that in which evicted pages are loaded back, at the middle of its
+// range. A share of it remains to be gained after the paging has ended.
+func besidesPaging(w engine.Workload, cores float64) (rest float64, paged bool) {
+	pages, _, counted := loadedBack(w)
+	if !counted || pages < w.Least(thrashPages) {
+		return cores, false
+	}
+	low, high := pagingTime(w, pages, cores)
+	return cores - middle(low, high), true
+}
+
+// ofTheRest says of which CPU time a share is.
+func ofTheRest(paged bool) string {
+	if paged {
+		return " that remains without paging"
+	}
+	return ""
 }
 
 // exitsOf returns the rate of exits from the enclave (EEXIT). It returns false when the runtime does not show them.

@@ -142,8 +142,7 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 		v.Cause += fmt.Sprintf("; %s took %.0f %% of the pages that it lost", by, 100*share)
 		v.Evidence = append(v.Evidence, evictedBySignal.With("by", by))
 	}
-	spent, most := cost.Paging.CPU(pages, w.Clock)
-	spent, most = capped(spent/2, most, cores)
+	spent, most := pagingTime(w, pages, cores)
 	assumptions := []string{cost.Paging.Assumption(), w.Clock.Assumption(),
 		"at least half of that time is the workload's: another CPU may evict the pages"}
 	v.Saves(w, spent, most, assumptions...)
@@ -151,14 +150,25 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 		v.Confidence = analysis.Measured
 		v.Evidence = append(v.Evidence, stallSignal.Name, machineLoadedSignal.Name)
 		v.Waits(w, stall, low, high, "the time that threads waited is measured on the machine, and each page takes as long")
-		if most > stall {
-			v.Saving = estimate.Saves(spent*stall/most, stall, append(assumptions, "at most the time that threads waited is saved")...)
+		if most >= stall {
+			v.Saving = estimate.Saves(spent, most, append(assumptions, "at most the time that threads waited is saved")...)
 		}
 	}
 	if from != loadedSignal.Name {
 		v.Confidence = analysis.Possible
 	}
 	return v
+}
+
+// pagingTime returns the CPU time in cores that loading back this many pages a second takes. Where the waits for pages were
+// measured, it is at most as long.
+func pagingTime(w engine.Workload, pages, cores float64) (low, high float64) {
+	low, high = cost.Paging.CPU(pages, w.Clock)
+	low, high = capped(low/2, high, cores) // another CPU may evict the pages
+	if stall, timed := stalled(w, pages); timed {
+		low, high = capped(low, high, stall)
+	}
+	return low, high
 }
 
 // megabytes formats a size for a sentence.

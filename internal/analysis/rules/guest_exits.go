@@ -35,7 +35,7 @@ func guestExits() engine.Rule {
 		NotWhen: []string{
 			"in mode kernel, the exceptions may belong to an interrupt and not to the workload that it interrupted",
 		},
-		Sources: []string{cost.Exception.Source, "Linux, arch/x86/coco: exceptions are counted at their handlers"},
+		Sources: []string{cost.Exception.Source, cost.HostException.Source, "Linux, arch/x86/coco: exceptions are counted at their handlers"},
 	}
 }
 
@@ -52,7 +52,8 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 			top = reason
 		}
 	}
-	taken, enough := exceptionsTake(w, all, cpu, guestCost)
+	host := sumOf(by, hostReasons...)
+	taken, enough := exceptionsTake(w, all-host, host, cpu, guestCost)
 	if top == "" || !enough {
 		return nil
 	}
@@ -63,7 +64,7 @@ func judgeGuestExits(w engine.Workload) *engine.Verdict {
 		Evidence: []string{guestExceptionsSignal.With("reason", top), guestExceptionsSignal.Name, cpuSignal.Name},
 		Advice:   []string{exitRemedies[top]},
 	}
-	v.Saves(w, taken.low, taken.high, cost.Exception.Assumption(), w.Clock.Assumption())
+	v.Saves(w, taken.low, taken.high, cost.Exception.Assumption(), cost.HostException.Assumption(), w.Clock.Assumption())
 	return v
 }
 
@@ -73,10 +74,16 @@ type exceptionTime struct {
 	confidence analysis.Confidence
 }
 
-// exceptionsTake returns the time of n exceptions a second, and whether it is a sufficient share of the CPU time at the middle of
-// their cost.
-func exceptionsTake(w engine.Workload, n, cpu float64, share engine.Threshold) (t exceptionTime, enough bool) {
-	low, high := cost.Exception.CPU(n, w.Clock)
+// hostReasons are the reasons of exceptions that a guest handles only by asking the host: devices, timers and interrupts are the
+// host's. The TDX module and SEV-SNP's table answer some CPUIDs, and guests read some MSRs themselves.
+var hostReasons = []string{"io", "mmio", "msr_write", "hypercall"}
+
+// exceptionsTake returns the time of exceptions a second, of which some always ask the host, and whether it is a sufficient share
+// of the CPU time at the middle of their cost.
+func exceptionsTake(w engine.Workload, perhaps, host, cpu float64, share engine.Threshold) (t exceptionTime, enough bool) {
+	low, high := cost.Exception.CPU(perhaps, w.Clock)
+	hostLow, hostHigh := cost.HostException.CPU(host, w.Clock)
+	low, high = low+hostLow, high+hostHigh
 	limit := w.LeastFor(share) * cpu
 	t.confidence = analysis.Possible // at their least cost they take less
 	if low >= limit {

@@ -33,8 +33,11 @@ func needlessSyscalls() engine.Rule {
 		Code:       codelink.Calls,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{needlessRatio},
-		Signals:    []engine.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
-		Judge:      judgeNeedlessSyscalls,
+		Signals: []engine.Signal{
+			teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal,
+			loadedSignal, machineLoadedSignal, enclaveWorkloadsSignal, stallSignal,
+		},
+		Judge: judgeNeedlessSyscalls,
 		NotWhen: []string{
 			"a part of the workload outside the enclave makes the calls (for the Intel SDK and Open Enclave only OCALLs are counted)",
 			"threads outside share the lock: a futex call that neither waits nor wakes a thread may then be needed",
@@ -43,7 +46,7 @@ func needlessSyscalls() engine.Rule {
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.4: Redis on two commits of SCONE, 267,952 to 621,504 operations/s",
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls: gettimeofday",
-			cost.OCALL.Source, cost.Exitless.Source,
+			cost.OCALL.Source, cost.Exitless.Source, cost.Handed.Source,
 		},
 	}
 }
@@ -81,7 +84,8 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	if !e.enclave() {
 		cost = w.OCALL
 	}
-	low, high := shares(w, cost, rate, cores)
+	rest, _ := besidesPaging(w, cores)
+	low, high := shares(w, cost, rate, rest)
 	// All calls cost the same, so the share of these calls in the time is at most their share in the calls.
 	bound := rate / all
 	if low, high = capped(low, high, bound); middle(low, high) < w.Least(worthwhile) {
@@ -107,7 +111,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 		v.Evidence = append(v.Evidence, ocallsSignal.Name)
 	}
 	countExits(v, w, cost, rate)
-	v.Saves(w, low*cores, high*cores, cost.Assumption(), w.Clock.Assumption(),
+	v.Saves(w, low*rest, high*rest, cost.Assumption(), w.Clock.Assumption(),
 		"all calls cost the same: the share of the needless ones in the time is at most their share in the calls")
 	if rate >= needlessMost*all {
 		v.Supersedes = []string{OCALLBound}

@@ -26,8 +26,11 @@ func ocallBound() engine.Rule {
 		Code:       codelink.OCALLs,
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{ocallCost},
-		Signals:    []engine.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
-		Judge:      judgeOCALLBound,
+		Signals: []engine.Signal{
+			teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal,
+			loadedSignal, machineLoadedSignal, enclaveWorkloadsSignal, stallSignal,
+		},
+		Judge: judgeOCALLBound,
 		NotWhen: []string{
 			"the program has just started: loading makes about 200 exits, and thousands with many libraries",
 			"the cost of a crossing on this processor or microcode is outside the assumed range",
@@ -54,7 +57,8 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 		bound = user / cores // EENTER and EEXIT run in user mode; a measured cost may include more
 	}
 	low, high = capped(low, high, bound)
-	if middle(low, high) < w.LeastFor(ocallCost) {
+	rest, paged := besidesPaging(w, cores)
+	if low, high = capped(low*cores/rest, high*cores/rest, 1); middle(low, high) < w.LeastFor(ocallCost) {
 		return nil
 	}
 	names := w.By(ocallsSignal, "ocall")
@@ -79,8 +83,8 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	least, most = capped(least, most, bound*cores)
 	v := &engine.Verdict{
 		Confidence: confidence,
-		Cause: fmt.Sprintf("the workload leaves the enclave %s times/s%s, which takes %s of its CPU time",
-			figure(exits), called, between(low, high)),
+		Cause: fmt.Sprintf("the workload leaves the enclave %s times/s%s, which takes %s of its CPU time%s",
+			figure(exits), called, between(low, high), ofTheRest(paged)),
 		Evidence: evidence,
 		Advice: e.advice(
 			tip{"", "make fewer calls: pipeline requests, batch reads and writes, use larger buffers"},

@@ -63,13 +63,15 @@ func pageFaultStorm() engine.Rule {
 		NotWhen: []string{
 			"the program is still starting: memory faults once when it is first used",
 			"the program creates many processes: process-churn explains their faults",
+			"a cache or a heap in an enclave with EDMM grows once: pages are added until it has its size",
 			"the faults read from a device: their rate does not show how long they wait",
 		},
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: page faults in user mode by reason",
 			"Gramine, Performance tuning and analysis, Other considerations: sgx.preheat_enclave; Glibc malloc tuning",
 			"Intel SDM vol. 3A, 4.7: the error code of a page fault",
-			cost.Fault.Source, cost.AEX.Source,
+			cost.Fault.Source, cost.AEX.Source, cost.Added.Source,
+			"Dhanraj et al., Adaptive and Efficient Dynamic Memory Management for Hardware Enclaves, arXiv 2504.16251: EDMM slows programs by up to 58 %",
 		},
 	}
 }
@@ -105,6 +107,13 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		asyncLow, asyncHigh = exitLow/low, exitHigh/high
 		assumptions = append(assumptions, cost.AEX.Assumption())
 	}
+	added, _ := w.Value(addedSignal)
+	if added = min(added, inside); added > 0 {
+		addLow, addHigh := shares(w, cost.Added, added, cores)
+		asyncLow, asyncHigh = asyncLow*low/(low+addLow), asyncHigh*high/(high+addHigh)
+		low, high = low+addLow, high+addHigh
+		assumptions = append(assumptions, cost.Added.Assumption())
+	}
 	least := worthwhile
 	if !e.enclave() {
 		least = nativeWorthwhile
@@ -124,6 +133,9 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	if !e.enclave() {
 		v.Severity = analysis.Info
 		return v
+	}
+	if added >= w.Least(faultsPerSecond) {
+		v.Cause += fmt.Sprintf("; %s/s add a page to the running enclave", figure(added))
 	}
 	v.Draws(engine.AsyncExits, inside, asyncLow, asyncHigh)
 	v.Saves(w, low*cores, high*cores, append(assumptions, "memory that is kept after its first use does not fault again")...)

@@ -65,6 +65,7 @@ func smallIO() engine.Rule {
 		Thresholds: []engine.Threshold{smallSize, smallCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, machineNetworkSignal, containersSignal, filePagesSignal,
+			loadedSignal, machineLoadedSignal, enclaveWorkloadsSignal, stallSignal,
 		},
 		Judge: judgeSmallIO,
 		NotWhen: []string{
@@ -115,14 +116,15 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 		return nil
 	}
 	cost := crossing(w, e, total(calls))
-	low, high := shares(w, cost, leaving(w, e, rate), cores)
+	rest, paged := besidesPaging(w, cores)
+	low, high := shares(w, cost, leaving(w, e, rate), rest)
 	if low, high = capped(low, high, rate/total(calls)); middle(low, high) < w.LeastFor(smallCost) {
 		return nil
 	}
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s reads and writes per second move at most %s bytes each, and passing them out of the enclave takes %s of the CPU time",
-			figure(rate), figure(bytes), between(low, high)),
+		Cause: fmt.Sprintf("%s reads and writes per second move at most %s bytes each, and passing them out of the enclave takes %s of the CPU time%s",
+			figure(rate), figure(bytes), between(low, high), ofTheRest(paged)),
 		Evidence: append(shownMost(calls, 3, ioCalls), from, cpuSignal.Name),
 		Advice: e.advice(
 			tip{"", "send and answer several requests at once (pipelining; Redis: -P, MULTI; PostgreSQL: pipeline mode)"},
@@ -134,7 +136,7 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 		Supersedes: []string{OCALLBound},
 	}
 	countExits(v, w, cost, leaving(w, e, rate))
-	v.Saves(w, cores*low/2, cores*high*(1-bytes/largeBytes), cost.Assumption(), w.Clock.Assumption(),
+	v.Saves(w, rest*low/2, rest*high*(1-bytes/largeBytes), cost.Assumption(), w.Clock.Assumption(),
 		"at least two calls can become one, and at best each call moves 64 KiB",
 		"all calls cost the same: the share of reads and writes in the time is at most their share in the calls",
 		"the cost of copying the bytes remains")

@@ -230,7 +230,8 @@ func TestCrossing(t *testing.T) {
 		p    environment
 		want float64 // the lower end
 	}{
-		{"SCONE makes exitless calls or exits", engine.NewWorkload("w", time.Minute, nil), environment{teelabel.SGX, "scone"}, cost.Exitless.Low},
+		{"SCONE hands calls over or exits", engine.NewWorkload("w", time.Minute, nil), environment{teelabel.SGX, "scone"}, cost.Handed.Low},
+		{"SCONE exits for each call", exits(1000), environment{teelabel.SGX, "scone"}, cost.OCALL.Low},
 		{"exits are not counted", engine.NewWorkload("w", time.Minute, nil), environment{teelabel.SGX, "sgx-sdk"}, cost.OCALL.Low},
 		{"an exit for each call", exits(1000), environment{teelabel.SGX, "gramine-sgx"}, cost.OCALL.Low},
 		{"threads outside make the calls", exits(10), environment{teelabel.SGX, "gramine-sgx"}, cost.Exitless.Low},

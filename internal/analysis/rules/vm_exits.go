@@ -80,7 +80,7 @@ func vmExits() engine.Rule {
 		Sources: []string{
 			"Linux, arch/x86/kvm/trace.h: kvm_exit and kvm_entry; the time between them is measured on this machine",
 			"AMD64 Architecture Programmer's Manual, volume 2, 15.6 and 15.9; Intel SDM, volume 3, appendix C: reasons of exits",
-			"halts: " + cost.Exception.Source + "; Dstack-TEE/dstack#1219 and #1220: each halt and each interrupt between CPUs is an exit of a trust domain",
+			"halts: " + cost.HostException.Source + "; Dstack-TEE/dstack#1219 and #1220: each halt and each interrupt between CPUs is an exit of a trust domain",
 		},
 	}
 }
@@ -102,7 +102,7 @@ func judgeHalts(w engine.Workload, cores float64) *engine.Verdict {
 	if !counted || cores < w.Least(leastBusy) {
 		return nil
 	}
-	taken, enough := exceptionsTake(w, halts, cores, vmCost)
+	taken, enough := exceptionsTake(w, 0, halts, cores, vmCost)
 	if !enough {
 		return nil
 	}
@@ -113,7 +113,7 @@ func judgeHalts(w engine.Workload, cores float64) *engine.Verdict {
 		Evidence: []string{vmHaltsSignal.Name, cpuSignal.Name},
 		Advice:   []string{pollIdle, "use fewer virtual CPUs, pin threads, and have a lower rate of timer ticks (nohz, HZ): each tick of an idle CPU is a halt"},
 	}
-	v.Saves(w, taken.low, taken.high, cost.Exception.Assumption(), w.Clock.Assumption())
+	v.Saves(w, taken.low, taken.high, cost.HostException.Assumption(), w.Clock.Assumption())
 	return v
 }
 
