@@ -48,6 +48,9 @@ type scene struct {
 	Find   map[string][]string           `yaml:"find"`
 	Allow  map[string][]string           `yaml:"allow"`
 	Limits map[string][]engine.LimitKind `yaml:"limits"`
+	// Must has causes with a least severity: for each workload, rules of which one must be found with it. Their names are separated by
+	// "|". Find is the same for low.
+	Must map[string]map[string]analysis.Severity `yaml:"must"`
 	// Most has the highest severity that may be said of a workload.
 	Most map[string]analysis.Severity `yaml:"most"`
 
@@ -192,7 +195,7 @@ func (s *scene) score(result engine.Result, sum *recordedScore) {
 		case s.Most[f.Workload] != "" && !s.Most[f.Workload].AtLeast(f.Severity):
 			sum.wrong++
 			complain("%s at %q is %s, which is too much: %s (gain %s)", f.Rule, f.Workload, f.Severity, f.Cause, gain(f))
-		case slices.Contains(s.Find[f.Workload], f.Rule):
+		case slices.Contains(s.Find[f.Workload], f.Rule), s.must(f):
 			sum.right++
 			found[f.Workload+f.Instance] = true
 		case slices.Contains(s.Allow[f.Workload], f.Rule):
@@ -209,6 +212,18 @@ func (s *scene) score(result engine.Result, sum *recordedScore) {
 				sum.found++
 			} else {
 				complain("none of %q is found at %s", s.Find[workload], workload)
+			}
+		}
+	}
+	for _, workload := range slices.Sorted(maps.Keys(s.Must)) {
+		for rules, least := range s.Must[workload] {
+			sum.wanted++
+			if slices.ContainsFunc(result.Findings, func(f analysis.Finding) bool {
+				return f.Workload == workload && f.Severity.AtLeast(least) && slices.Contains(strings.Split(rules, "|"), f.Rule)
+			}) {
+				sum.found++
+			} else {
+				complain("%s at %s is not found with severity %s", rules, workload, least)
 			}
 		}
 	}
@@ -235,6 +250,16 @@ func (s *scene) score(result engine.Result, sum *recordedScore) {
 			complain("%s is limited by %s because %s, and not by one of %q", l.Workload, l.Limit, l.Because, may)
 		}
 	}
+}
+
+// must reports whether the rule of a finding is one that must be found.
+func (s *scene) must(f analysis.Finding) bool {
+	for rules := range s.Must[f.Workload] {
+		if slices.Contains(strings.Split(rules, "|"), f.Rule) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestScenes judges all scenes.
