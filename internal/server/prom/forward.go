@@ -239,11 +239,11 @@ func headerOf(protocol string) http.Header {
 	case protocolV2:
 		h.Set("Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request")
 		h.Set("Content-Encoding", "snappy")
-		h.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
+		h.Set(spool.VersionHeader, spool.Version2)
 	default:
 		h.Set("Content-Type", "application/x-protobuf")
 		h.Set("Content-Encoding", "snappy")
-		h.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+		h.Set(spool.VersionHeader, "0.1.0")
 	}
 	return h
 }

@@ -26,7 +26,7 @@ func TestRestartsDuringIngest(t *testing.T) {
 	counter := &exporter{} // counts its scrapes, so that each has another value
 	o.Self = counter
 	stored := map[float64]float64{} // times, by value
-	var begun []float64 // when the server was started again
+	var begun []float64             // when the server was started again
 	for restart := range restarts + 1 {
 		if restart > 0 {
 			begun = append(begun, float64(time.Now().UnixMilli())/1000)

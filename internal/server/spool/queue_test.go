@@ -175,7 +175,7 @@ func TestDamage(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	for status := 200; status < 600; status++ {
 		resp := &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {"7"}}}
-		a := judge(resp, []byte("why\n"))
+		a := (&Sender{}).judge(resp, []byte("why\n"))
 		lost := map[int]bool{400: true, 409: true, 413: true, 422: true}[status]
 		switch {
 		case status < 300:
@@ -184,6 +184,20 @@ func TestAnswers(t *testing.T) {
 			}
 		case a.err == nil || a.again == lost || a.taken != 0 || a.after != 7*time.Second:
 			t.Errorf("%d: %+v", status, a)
+		}
+	}
+}
+
+// TestReceiverWithoutVersion2 has a receiver that answers requests of version 2.0 as if it had stored them, as VictoriaMetrics 1.150 does.
+// The samples wait until it supports the version.
+func TestReceiverWithoutVersion2(t *testing.T) {
+	s := Sender{Header: http.Header{VersionHeader: {Version2}}}
+	for _, status := range []int{http.StatusOK, http.StatusNoContent} {
+		if a := s.judge(&http.Response{StatusCode: status, Header: http.Header{}}, nil); !a.again || a.taken != 0 || a.err == nil || !strings.Contains(a.err.Error(), "set remote-write.protocol to 1.0") {
+			t.Errorf("%d: %+v", status, a)
+		}
+		if a := s.judge(&http.Response{StatusCode: status, Header: http.Header{writtenHeader: {"10"}}}, nil); a != (answer{taken: all}) {
+			t.Errorf("%d with the header: %+v", status, a)
 		}
 	}
 }

@@ -23,8 +23,14 @@ const (
 	maxComplaint = 1024 // bytes of an answer that are shown
 )
 
-// writtenHeader is how many samples a receiver of version 2.0 of remote write has stored.
-const writtenHeader = "X-Prometheus-Remote-Write-Samples-Written"
+// Version2 is the value of VersionHeader in requests of version 2.0 of remote write. A receiver of that version must state in
+// writtenHeader how many samples it has stored. One that does not know the version may answer 2xx and store nothing
+// (prometheus.io/docs/specs/prw/remote_write_spec_2_0, "Required Written Response Headers").
+const (
+	VersionHeader = "X-Prometheus-Remote-Write-Version"
+	Version2      = "2.0.0"
+	writtenHeader = "X-Prometheus-Remote-Write-Samples-Written"
+)
 
 // Sender sends the requests of a queue to a receiver.
 type Sender struct {
@@ -113,7 +119,7 @@ func (s *Sender) post(ctx context.Context, body []byte) answer {
 	defer func() { _ = resp.Body.Close() }()                               // nothing was written
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint))         // an incomplete text is better than none
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 16*maxComplaint)) // so that the connection can be used again
-	a := judge(resp, said)
+	a := s.judge(resp, said)
 	if a.err == nil && s.Refused != nil {
 		if a.refused = s.Refused(said); a.refused > 0 {
 			a.err = errors.New("the receiver has taken a part of the samples")
@@ -124,8 +130,12 @@ func (s *Sender) post(ctx context.Context, body []byte) answer {
 
 // judge interprets an answer. Samples are dropped only if the answer says that they are invalid. A wrong password, an
 // address that does not exist yet and the page of a proxy can be corrected, so the request is repeated.
-func judge(resp *http.Response, said []byte) answer {
+func (s *Sender) judge(resp *http.Response, said []byte) answer {
 	if resp.StatusCode/100 == 2 {
+		if s.Header.Get(VersionHeader) == Version2 && resp.Header.Get(writtenHeader) == "" {
+			return answer{again: true, err: fmt.Errorf(
+				"the receiver answers %s without the header %s, so it does not support version 2.0 and has stored nothing: set remote-write.protocol to 1.0", resp.Status, writtenHeader)}
+		}
 		return answer{taken: all}
 	}
 	a := answer{err: fmt.Errorf("the receiver answers %s: %.300s", resp.Status, bytes.TrimSpace(said)), again: true}
