@@ -283,7 +283,7 @@ func TestControlAProbe(t *testing.T) {
 		t.Errorf("%v calls in two counted runs, want 20000", n)
 	}
 	for probe, want := range map[string]string{"fork": "other probes need the probe fork", "sycall": "use one of syscall"} {
-		if status, said := a.change(t, http.MethodPost, "", fmt.Sprintf(`{"kind":"pause","rule":%q,"seconds":60}`, probe), nil); status != 400 || !strings.Contains(said, want) {
+		if status, said := a.change(t, http.MethodPost, "", fmt.Sprintf(`{"kind":"pause","rule":%q,"seconds":60}`, probe), nil); status != 422 || !strings.Contains(said, want) {
 			t.Errorf("%s: %d %s", probe, status, said)
 		}
 	}
