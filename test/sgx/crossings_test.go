@@ -62,7 +62,7 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			dir := t.TempDir()
-			args := []string{"-kernel", kernel, "-epc", "4", "-timeout", "40m", "-in", binary, "-in", "testdata/crossings.sh", "-in", "testdata/common.sh", "-to", dir,
+			args := []string{"-kernel", kernel, "-epc", "4", "-timeout", "20m", "-in", binary, "-in", "testdata/crossings.sh", "-to", dir,
 				"-out", "agent.log", "-out", "metrics", "-out", "ownping.json"}
 			for _, p := range programs {
 				args = append(args, "-out", "stats."+p+".before", "-out", "stats."+p+".after")

@@ -72,7 +72,7 @@ func freePort(t *testing.T) int {
 
 // speak retries until the guest answers, and returns the answer.
 func speak(port int) string {
-	for until := time.Now().Add(10 * time.Minute); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
+	for until := time.Now().Add(90 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue

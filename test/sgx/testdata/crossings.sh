@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs in the virtual SGX machine: each program of the testbed, with the machine's counts before and after it.
 set -u
-. ./common.sh
 counted=/sys/module/swsgx/parameters
+
+# Waits for up to five minutes for a condition.
+until_so() {
+	tries=0
+	while ! "$@" && [ $tries -lt 3000 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
 
 # A program with another name is another workload.
 as() { ln "/testbed/$1" "/testbed/$2"; }
@@ -29,6 +37,7 @@ release() {
 
 says() { wget -qO - http://127.0.0.1:9750/metrics | grep 'workload="ownping"' | grep -q "$1"; }
 watched() { [ "$(ls -l "/proc/$agent/fd" 2>/dev/null | grep -c perf_event)" -ge "$1" ]; }
+stopped() { grep -q '^State:.T' "/proc/$1/status"; }
 
 held=0
 as kv chatty
@@ -72,7 +81,7 @@ release grower
 release churn
 release faults
 release twoproc
-patiently complete metrics
+wget -qO metrics http://127.0.0.1:9750/metrics
 
 # Programs that differ in a known way are recorded: two or six OCALLs in each ECALL, and six once more. A repetition has a number of exits,
 # not of seconds.
@@ -91,8 +100,7 @@ while [ "$(exits)" -lt $until ]; do sleep 0.1; done
 EOF
 # timings prints how many OCALLs of the program were timed.
 timings() {
-	patiently complete timed.metrics
-	awk '/^teescope_ocall_seconds_count.*workload="paired"/ { n += $NF } END { print n + 0 }' timed.metrics
+	wget -qO - http://127.0.0.1:9750/metrics | awk '/^teescope_ocall_seconds_count.*workload="paired"/ { n += $NF } END { print n + 0 }'
 }
 timed() { [ "$(timings)" -ge $((before + 50)) ]; }
 start_paired() {

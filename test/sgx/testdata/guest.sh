@@ -2,30 +2,36 @@
 # Runs in the virtual SGX machine. Each name that look gets is a moment, with the figures of teescope and the counts of
 # the machine.
 set -u
-. ./common.sh
 counted=/sys/module/swsgx/parameters
 free() { cat $counted/free; }
 
-look() { patiently looked "$1"; }
-looked() {
+look() {
 	free >"free.$1"
 	cat $counted/stats >"stats.$1"
 	cat /proc/uptime >"uptime.$1"
-	complete "metrics.$1"
-	status=$?
+	wget -qO "metrics.$1" http://127.0.0.1:9750/metrics
 	free >>"free.$1"
-	return $status
 }
 
 # The driver frees pages after a process has ended: wait until as many are free as before.
-settle() { until_so settled "$1"; }
-settled() { [ "$(free)" = "$1" ]; }
+settle() {
+	tries=0
+	while [ "$(free)" != "$1" ] && [ $tries -lt 100 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
 
 stat() { sed -n "s/^$1 //p" $counted/stats; }
 
 # Waits until a counter of the machine has grown by a number.
-grown() { until_so reached "$1" $(($2 + $3)); }
-reached() { [ "$(stat "$1")" -ge "$2" ]; }
+grown() {
+	tries=0
+	while [ "$(stat "$1")" -lt $(($2 + $3)) ] && [ $tries -lt 3000 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
 
 # A program with another name is another workload.
 as() { cp "/testbed/$1" "/testbed/$2"; }
@@ -40,8 +46,11 @@ grown einit 0 1
 
 # No budget: an emulated processor takes 50 us for a context switch that is counted, so that the agent would warn of it.
 ./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --overhead.budget 100% --watch comm=pingpong >agent.log 2>&1 &
-ready() { wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; }
-until_so ready
+tries=0
+while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 3000 ]; do
+	sleep 0.1
+	tries=$((tries + 1))
+done
 echo 1 >/proc/sys/kernel/bpf_stats_enabled # what each hook costs
 rest=$(free)
 look start
@@ -85,16 +94,19 @@ look grown
 # looked at. Each OCALL takes 2 ms.
 pingpong -count 0 -ocalls 3 -pause 2000 >pingpong.json &
 ping=$!
-probed() { wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"'; }
-until_so probed
+tries=0
+until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 300 ]; do
+	sleep 1
+	tries=$((tries + 1))
+done
 kill -STOP $ping
-until_so stopped $ping
+sleep 1
 look pinged
 entered=$(stat eenter)
 kill -CONT $ping
 grown eenter "$entered" 400 # 100 ECALLs
 kill -STOP $ping
-until_so stopped $ping
+sleep 1
 look ponged
 kill -9 $ping
 wait $ping
@@ -110,7 +122,7 @@ child=$(cat /proc/$parent/task/$parent/children)
 child=${child%% *}
 look both
 kill -9 $parent
-wait $parent
+sleep 1
 look orphan
 kill -9 "$child"
 settle "$rest"
