@@ -47,10 +47,9 @@ func systemdMachine(a *machine.Archive, files string) error {
 	for _, unit := range units {
 		a.File("/etc/systemd/system/"+filepath.Base(unit), unit)
 		name := strings.TrimSuffix(filepath.Base(unit), ".service")
-		// The logs are files, because nothing collects them here. A watchdog of a minute would make the test a minute longer. A slow
-		// machine may need more than systemd's 90 s to start a service.
+		// The logs are files, because nothing collects them here. A watchdog of a minute would make the test a minute longer.
 		a.Bytes("/etc/systemd/system/"+filepath.Base(unit)+".d/test.conf", 0o644,
-			[]byte("[Service]\nWatchdogSec=30s\nTimeoutStartSec=10min\nStandardOutput=append:/run/"+name+".log\nStandardError=inherit\n"))
+			[]byte("[Service]\nWatchdogSec=15s\nStandardOutput=append:/run/"+name+".log\nStandardError=inherit\n"))
 	}
 	a.File("/usr/lib/sysusers.d/teescope.conf", "../../deploy/systemd/teescope.sysusers.conf")
 	a.Bytes("/etc/passwd", 0o644, []byte("root:x:0:0:root:/root:/bin/sh\n"))

@@ -39,9 +39,6 @@ func hotplug() error {
 			if err := a.metrics("without", "node_cpu_online", "node_cpu_seconds_total", "teescope_collector_success"); err != nil {
 				return err
 			}
-			if err := stat("later stat without"); err != nil {
-				return err
-			}
 		}
 		if err := known("1000"); err != nil { // on the remaining CPUs
 			return err
@@ -60,10 +57,7 @@ func hotplug() error {
 	if err := stat("stat after"); err != nil {
 		return err
 	}
-	if err := a.finish(r, "node_cpu_online", "node_cpu_seconds_total", "teescope_cpu_seconds_total", "teescope_execs_total"); err != nil {
-		return err
-	}
-	return stat("later stat after")
+	return a.finish(r, "node_cpu_online", "node_cpu_seconds_total", "teescope_cpu_seconds_total", "teescope_execs_total")
 }
 
 // stat prints the kernel's CPU statistics, without the long list of interrupts.

@@ -205,14 +205,18 @@ func (a *agent) virtualize() error {
 
 // waitFor waits until the exposition contains all texts.
 func (a *agent) waitFor(texts ...string) error {
-	err := eventually(fmt.Sprintf("the exposition contains %q", texts), func() bool {
+	for range 40 {
 		got, err := get("/metrics")
-		return err == nil && !slices.ContainsFunc(texts, func(t string) bool { return !strings.Contains(got, t) })
-	})
-	if err != nil {
-		a.log()
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(texts, func(t string) bool { return !strings.Contains(got, t) }) {
+			return nil
+		}
+		time.Sleep(300 * time.Millisecond)
 	}
-	return err
+	a.log()
+	return fmt.Errorf("the exposition never contained %q", texts)
 }
 
 // loadModules loads modules in this order.

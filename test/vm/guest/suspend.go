@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,16 +27,10 @@ func suspend() error {
 	if err := watchRate(a, "rate before", 5); err != nil {
 		return err
 	}
-	const waitsOf = "teescope_run_queue_wait_seconds_total"
-	families := []string{"teescope_cpu_seconds_total", waitsOf, "node_cpu_seconds_total"}
-	first, err := waitsOfPrograms()
-	if err != nil {
-		return err
-	}
+	families := []string{"teescope_cpu_seconds_total", "teescope_run_queue_wait_seconds_total", "node_cpu_seconds_total"}
 	if err := a.metrics("before", families...); err != nil {
 		return err
 	}
-	woken := read(unix.CLOCK_MONOTONIC)
 	slept, err := sleep("mem")
 	if err != nil {
 		return err
@@ -46,40 +39,7 @@ func suspend() error {
 	if err := watchRate(a, "rate after", 6); err != nil {
 		return err
 	}
-	if err := a.metrics("later", waitsOf); err != nil {
-		return err
-	}
-	last, err := waitsOfPrograms()
-	if err != nil {
-		return err
-	}
-	var waited time.Duration
-	for pid, w := range last {
-		waited += w - first[pid]
-	}
-	section("waited", fmt.Sprint(waited.Seconds()))
-	if err := a.finish(r, append(families, "teescope_clock")...); err != nil {
-		return err
-	}
-	section("awake", fmt.Sprint((read(unix.CLOCK_MONOTONIC) - woken).Seconds()))
-	return nil
-}
-
-// waitsOfPrograms returns how long the threads of each program have waited for a CPU, as the kernel counts it. Threads of the kernel have
-// no program.
-func waitsOfPrograms() (map[int]time.Duration, error) {
-	all, err := os.ReadDir("/proc")
-	waits := map[int]time.Duration{}
-	for _, entry := range all {
-		pid, bad := strconv.Atoi(entry.Name())
-		if _, none := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); bad != nil || none != nil {
-			continue
-		}
-		if waited, _, ended := schedstat(pid); ended == nil {
-			waits[pid] = time.Duration(waited)
-		}
-	}
-	return waits, err
+	return a.finish(r, append(families, "teescope_clock")...)
 }
 
 // sleep suspends the machine and returns for how long its processes did not run.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -67,7 +68,15 @@ func apart() error {
 			return err
 		}
 	}
-	metrics, err := scrape()
+	// On a starved machine a first read can take longer than a scrape waits for.
+	var metrics string
+	err := eventually("all collectors of the agent work", func() (works bool) {
+		text, err := get("/metrics")
+		if err == nil {
+			metrics = text
+		}
+		return err == nil && !failedCollector.MatchString(text)
+	})
 	section("agent metrics", metrics)
 	if err != nil {
 		return err
@@ -104,6 +113,9 @@ func describe(unit string) error {
 	section(unit+" memory.max", string(limit))
 	return nil
 }
+
+// failedCollector matches the sample of a collector that failed in a scrape.
+var failedCollector = regexp.MustCompile(`(?m)^teescope_collector_success\{.*\} 0$`)
 
 // hang stops the main process of a unit, so that it no longer notifies the watchdog, and waits for the next process.
 func hang(unit string) error {
