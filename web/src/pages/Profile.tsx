@@ -67,7 +67,8 @@ export function Profile() {
     ({ client }, signal) => client.answer("api/profiles/threads", all(), threadTimes, signal, files), `${key} ${value}`, recorded ? "" : tick, !several || recorded,
   );
   const there = useRequest(
-    ({ client }, signal) => client.answer("api/profiles", new URLSearchParams({ start: String(range.from), end: String(range.to) }), keptProfiles, signal), span, tick, !recorded,
+    ({ client }, signal) => client.answer("api/profiles", new URLSearchParams({ start: String(range.from), end: String(range.to) }), keptProfiles, signal), span, tick,
+    !recorded && Boolean(threads.value), // a server that keeps no profiles does not have this part of the API
   );
   const events = recorded ? [] : Object.keys(EVENTS).filter((e) => e === CPU || e === event || (there.value?.events[e] ?? 0) > 0);
   const times = (part && held?.key === key ? held.times : threads.value) ?? undefined;
