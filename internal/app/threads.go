@@ -16,7 +16,8 @@ const (
 	mostThreads   = 8
 )
 
-func threadsFor(cpus int) int { return min(max(1, cpus/cpusPerThread), mostThreads) }
+// threadsFor returns that limit. It is not above the one of the Go runtime, which follows the CPU quota of the control group.
+func threadsFor(cpus, allowed int) int { return min(max(1, cpus/cpusPerThread), mostThreads, allowed) }
 
 // fewThreads sets this limit when the services before it are initialised: they measure costs with two threads. GOMAXPROCS in the
 // environment takes precedence.
@@ -28,7 +29,7 @@ func (fewThreads) Name() string { return "threads" }
 // Init implements service.Initializer.
 func (fewThreads) Init(context.Context) error {
 	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(threadsFor(runtime.NumCPU()))
+		runtime.GOMAXPROCS(threadsFor(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 	}
 	return nil
 }
