@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
@@ -16,26 +17,15 @@ import (
 // are closed.
 func versionsOf(t *testing.T, table *Table, path string) map[string]any {
 	t.Helper()
-	cmd := exec.Command(path)
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	cat := proctest.Start(t, exec.Command(path))
+	if _, err := cat.In.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it is loaded
+	if _, err := cat.Out.ReadByte(); err != nil { // it is loaded
 		t.Fatal(err)
 	}
 	all := map[string]any{}
-	for _, c := range table.Code(table.Of(sampleOf(t, cmd.Process.Pid))) {
+	for _, c := range table.Code(table.Of(sampleOf(t, cat.Process.Pid))) {
 		if c.kind == ofFile {
 			if c.Program == nil {
 				t.Fatalf("%s was not read", c.Path)
@@ -43,8 +33,7 @@ func versionsOf(t *testing.T, table *Table, path string) map[string]any {
 			all[c.Path] = c.Version
 		}
 	}
-	_ = in.Close()
-	_ = cmd.Wait() // it has ended in either case
+	cat.End()
 	if _, err := table.Prune(); err != nil || table.open != 0 {
 		t.Fatalf("%d files are open: %v", table.open, err)
 	}

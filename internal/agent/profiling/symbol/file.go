@@ -62,10 +62,10 @@ func (f *file) Close() error {
 func (t *Table) fileOf(p *Process, m *Mapping) (*file, error) {
 	key := fileKey{m.id, m.Path}
 	f, known := t.files[key]
-	switch {
-	case known && f.closed == 0 && f.program == nil:
-		return nil, nil
-	case known && f.closed == 0:
+	if known && f.closed == 0 {
+		if f.program == nil {
+			return nil, nil
+		}
 		return f, nil
 	}
 	if t.open >= maxFiles {

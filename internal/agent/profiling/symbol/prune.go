@@ -15,9 +15,9 @@ const (
 	maxPrunings, maxClosed = 30, 1024
 )
 
-// namedKey is an address whose name does not change: in a file, or in the kernel.
+// namedKey is an address whose name does not change: in a file, or in a module of the kernel.
 type namedKey struct {
-	file    *file // nil for the kernel
+	file    *file // nil for a module
 	address uint64
 }
 
@@ -27,7 +27,7 @@ func (t *Table) keyOf(l Location) (key namedKey, ok bool) {
 	case !t.Remember || m == nil:
 		return key, false
 	case m.kind == ofKernel:
-		return namedKey{address: l.Address}, true // of a module: functions of the kernel are remembered whole
+		return namedKey{address: l.Address}, true
 	case m.kind == ofFile && m.file != nil:
 		return namedKey{m.file, l.Address - m.Start + m.Offset}, true
 	}
@@ -53,6 +53,11 @@ func (t *Table) remember(l Location, name Name) {
 	key, ok := t.keyOf(l)
 	if !ok || name.Function == "" {
 		return
+	}
+	if key.file == nil {
+		if _, whole := t.functions.at(key.address); whole {
+			return // the function is known, and so each of its addresses
+		}
 	}
 	if t.known == nil || len(t.known) >= maxNamed {
 		t.known = map[namedKey]Name{}
