@@ -15,7 +15,6 @@ import (
 type scene struct {
 	several bool // there are other machines, which are not in the answers
 	memo    *Memo
-	texts   map[string]string     // of signals, with the window
 	ofRule  map[string][]answer   // what [scene.signals] returned
 	loadOf  map[query.Target]Load // what [scene.load] returned
 	Options
@@ -51,26 +50,19 @@ func observe(q *inquiry, rules []Rule, targets []query.Target) scene {
 		there, blind = there.sighted(q, workloads)
 	}
 	return scene{
-		several: q.several, memo: q.memo, texts: make(map[string]string), ofRule: make(map[string][]answer), loadOf: make(map[query.Target]Load), Options: q.Options, machines: m, sampling: counted, answers: found, loads: load, trends: over, trendWindow: q.Window.Seconds(), workloads: workloads, cut: cut, there: there,
+		several: q.several, memo: q.memo, ofRule: make(map[string][]answer), loadOf: make(map[query.Target]Load), Options: q.Options, machines: m, sampling: counted, answers: found, loads: load, trends: over, trendWindow: q.Window.Seconds(), workloads: workloads, cut: cut, there: there,
 		uncountedRules: uncounted, blind: blind,
 	}
 }
 
 // over returns a scene of another window without its answers.
 func (s scene) over(o Options) scene {
-	s.Options, s.texts, s.ofRule, s.loadOf = o, make(map[string]string), make(map[string][]answer), make(map[query.Target]Load)
+	s.Options, s.ofRule, s.loadOf = o, make(map[string][]answer), make(map[query.Target]Load)
 	return s
 }
 
-// expr is [Options.expr].
-func (s scene) expr(text string) string {
-	expr, known := s.texts[text]
-	if !known {
-		expr = s.memo.over(text, s.Window, s.entire())
-		s.texts[text] = expr
-	}
-	return expr
-}
+// expr returns a query for the window.
+func (s scene) expr(text string) string { return s.memo.over(text, s.Window, s.entire()) }
 
 // workloads returns the workloads in the answers, and those above MaxWorkloads.
 func (a answers) workloads(q *inquiry) (targets, cut []query.Target) {
