@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientname decides which addresses are one client, for every limit per client, and limits concurrent requests of clients. It
-// does not read requests, because
-// a proxy's headers can be forged.
+// Package clientname decides which addresses are one client, for every limit per client, and limits concurrent requests of clients.
+//
+// It does not read requests, because a proxy's headers can be forged.
 package clientname
 
 import "net/netip"

@@ -54,7 +54,7 @@ func machineOf(e Endpoint, targets []string, here string) (string, error) {
 		if slices.Contains(all, stated) {
 			return stated, nil
 		}
-		return "", fmt.Errorf("scrape: %s=%s: there is no agent machine=%s: use one of %s", e.Job, shownURL(e.URL), stated, strings.Join(all, ", "))
+		return "", fmt.Errorf("scrape: %s=%s: machine=%s is not an agent: use one of %s", e.Job, shownURL(e.URL), stated, strings.Join(all, ", "))
 	}
 	var same []string
 	for _, one := range all {

@@ -250,7 +250,7 @@ func TestMachineOf(t *testing.T) {
 		{"node1:1", "", "", []string{"node1:9750", "node1:9751"}, "error: add machine="},
 		{"127.0.0.1:1", "", "box", []string{"127.0.0.1:9750"}, "error: add machine=, one of box, 127.0.0.1:9750"},
 		{"127.0.0.1:1", "", "", nil, "error: no agent watches the workload w: add it to targets"},
-		{"node1:1", "node3:9750", "", []string{"node1:9750"}, "error: there is no agent machine=node3:9750: use one of node1:9750"},
+		{"node1:1", "node3:9750", "", []string{"node1:9750"}, "error: machine=node3:9750 is not an agent: use one of node1:9750"},
 		{"127.0.0.1:1", "", "", []string{"node1:9750", "node2:9750"}, "error: which agent watches the workload w"},
 	} {
 		got, err := machineOf(Endpoint{Job: "a", URL: &url.URL{Scheme: "http", Host: c.address, Path: "/m", RawQuery: "key=secret"}, Workload: Workload{Name: "w", Machine: c.stated}}, c.targets, c.here)
