@@ -36,8 +36,9 @@ const (
 	agentStarts     = `max by (instance) (process_start_time_seconds * on (instance, job) group_left () teescope_build_info)`
 	containers      = `max by (instance, workload, container, namespace, name, image) (teescope_container_info)`
 	runtimes        = `max by (instance, workload, tee, runtime) (teescope_workload_info)`
-	// Missed runs come and go. So they do not count as a change of the level.
-	levels     = `max by (instance, level) (label_replace(teescope_self_level, "level", "full", "level", "incomplete")) == 1`
+	// Missed runs come and go. So they do not count as a change of the level. Each level is a series, and the current one is
+	// 1: without the comparison inside, full and incomplete would become the same series, which is an error.
+	levels     = `max by (instance, level) (label_replace(teescope_self_level == 1, "level", "full", "level", "incomplete"))`
 	clockSteps = `sum by (instance) (increase(teescope_clock_steps_total[$step])) > 0`
 	// A program start after another one ended: a restart, unless the workload does so often.
 	programStarts = `sum by (instance, workload) (increase(teescope_execs_total[$step])) > 0 and on (instance, workload) ` +

@@ -163,8 +163,11 @@ func TestChangeInTheDatabase(t *testing.T) {
 	for _, c := range []string{"c1", "c2"} {
 		f.put(start, at, one, "teescope_container_info", "workload", c, "id", "/docker/"+c, "name", c, "image", "i")
 		f.put(start, at, one, "teescope_workload_info", "workload", c, "tee", "sgx", "runtime", "gramine-sgx", "kind", "container")
-		f.put(start, at, one, "teescope_self_level", "level", "full")
 		f.put(start, at, stepping(0, 0), "teescope_execs_total", "workload", c)
+	}
+	f.put(start, at, one, "teescope_self_level", "level", "full")
+	for _, level := range []string{"incomplete", "untimed", "sampled", "totals", "off"} {
+		f.put(start, at, func(time.Time) float64 { return 0 }, "teescope_self_level", "level", level)
 	}
 	f.put(start, at, is(moment.Add(3*time.Second)), "container_start_time_seconds", "id", "/docker/c1", "name", "c1", "image", "i")
 	f.put(start, at, is(moment.Add(5*time.Second)), "sgx_enclave_start_time_seconds", "enclave", "1", "pid", "7")
