@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -318,7 +319,13 @@ func (s *teescope) stop(t *testing.T) {
 	if err := s.ended(t, testLimit); err != nil {
 		t.Errorf("%s after SIGTERM: %v\n%s", s.name, err, s.log.String())
 	}
+	if line := wrongQuery.FindString(s.log.String()); line != "" {
+		t.Errorf("%s asked a query that its own data makes invalid: %s", s.name, line)
+	}
 }
+
+// wrongQuery matches the log line of an analysis or a rule with a query that no database can answer on the data that it has.
+var wrongQuery = regexp.MustCompile(`(?m)^.*(analysis failed|Evaluating rule failed).*(same labelset|many-to-many|multiple matches|duplicate series|must be explicit).*$`)
 
 // portsGiven counts the ports that freeAddr has tried. The first one differs between processes, because other runs use ports too.
 var (
