@@ -8,6 +8,7 @@ package workload
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/lazy"
@@ -57,10 +58,15 @@ var (
 )
 
 // Names of cgroups, by the convention of the runtime that creates them. runc's systemd driver names a scope
-// RUNTIME-ID.scope, and its cgroupfs driver names a directory ID. The kubelet names a pod podUID below kubepods. In
-// systemd's slices "-" in the UID is "_". The UID of a static pod is a hash without either.
+// RUNTIME-ID.scope, and its cgroupfs driver names a directory ID. CRI-O's is crio-ID. The kubelet names a pod podUID below kubepods.
+// In systemd's slices "-" in the UID is "_". The UID of a static pod is a hash without either.
+//
+// If the kubelet uses the systemd driver and containerd the cgroupfs driver, runc takes POD.slice:cri-containerd:ID for the name of a
+// directory, and makes it below containerd's cgroup (version 1) or beside it (version 2). The kernel side keeps 95 bytes of this name,
+// which have 14 digits of the ID.
 var (
 	podDir       = lazy.Regexp(`^(?:kubepods-(?:(?:burstable|besteffort)-)?)?pod([0-9a-f]{8}[-_][0-9a-f_-]{27}|[0-9a-f]{32})(?:\.slice)?$`)
+	mixedDrivers = lazy.Regexp(`^([^:]+):cri-containerd:[0-9a-f]{12,64}$`)
 	podClass     = lazy.Regexp(`^(?:burstable|besteffort|kubepods-(?:burstable|besteffort)\.slice)$`)
 	sessionScope = lazy.Regexp(`^(?:session-.*|init)\.scope$`)
 	userManager  = lazy.Regexp(`^user@.*\.service$`)
@@ -69,12 +75,13 @@ var (
 // containerForms are the forms of the names of containers. The names of the first hashForms are hashes.
 var containerForms = []func() *regexp.Regexp{
 	lazy.Regexp(`^(?:docker|cri-containerd|crio|libpod|containerd|nerdctl)-([0-9a-f]{12,64})\.scope$`),
-	lazy.Regexp(`^(?:libpod-|kata_)?([0-9a-f]{64})$`),
+	lazy.Regexp(`^(?:libpod-|kata_|crio-)?([0-9a-f]{64})$`),
+	lazy.Regexp(`^[^:]+\.slice:cri-containerd:([0-9a-f]{12,64})$`),
 	lazy.Regexp(`^lxc\.payload\.(.+)$`),
 	lazy.Regexp(`^machine-(.+)\.scope$`),
 }
 
-const hashForms = 2
+const hashForms = 3
 
 const shortID = 12
 
@@ -116,7 +123,8 @@ func container(cgroup []string) Identity {
 
 // podOf returns the UID of the pod that a cgroup is in. The kubelet makes the cgroups of pods below kubepods, directly or in
 // that of a class of service, and kubepods is at the top. So no user can make one that looks like it: users make cgroups below
-// their own. In another namespace of cgroups a path begins with "..", up to the first group that both have above them.
+// their own. In another namespace of cgroups a path begins with "..", up to the first group that both have above them. With two
+// drivers of cgroups, the pod is in the name of a group of system.slice or of containerd, in which only root makes groups.
 func podOf(cgroup []string) string {
 	top := len(cgroup)
 	for top > 0 && cgroup[top-1] == ".." {
@@ -124,18 +132,35 @@ func podOf(cgroup []string) string {
 	}
 	below := cgroup[:top]
 	last := func() string { return below[len(below)-1] }
-	if len(below) > 0 && (last() == "kubepods" || last() == "kubepods.slice") {
+	in := func(names ...string) bool {
+		if len(below) == 0 || !slices.Contains(names, last()) {
+			return false
+		}
 		below = below[:len(below)-1]
-	} else if top == len(cgroup) {
+		return true
+	}
+	mixed := false
+	switch {
+	case in("kubepods", "kubepods.slice"):
+	case in("system.slice"):
+		in("containerd.service")
+		mixed = true
+	case top == len(cgroup):
 		return ""
 	}
-	if len(below) > 0 && podClass().MatchString(last()) {
+	if !mixed && len(below) > 0 && podClass().MatchString(last()) {
 		below = below[:len(below)-1]
 	}
 	if len(below) == 0 {
 		return ""
 	}
-	m := podDir().FindStringSubmatch(last())
+	name := last()
+	if m := mixedDrivers().FindStringSubmatch(name); m != nil {
+		name = m[1]
+	} else if mixed {
+		return ""
+	}
+	m := podDir().FindStringSubmatch(name)
 	if m == nil {
 		return ""
 	}

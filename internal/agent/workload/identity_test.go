@@ -3,6 +3,8 @@
 package workload
 
 import (
+	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,6 +62,63 @@ func TestIdentify(t *testing.T) {
 	} {
 		if got := Identify(strings.Fields(tt.cgroup), tt.program); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestPathsOfPods has the paths that the sources of the kubelet and of runtimes make, for each class of service and each driver of
+// cgroups.
+//
+// The kubelet: GetPodContainerName joins the group of the class ("kubepods", "burstable" or nothing) and "pod"+UID, and ToSystemd writes "_" for
+// "-" and repeats each parent (k8s.io/kubernetes 1.34.4, pkg/kubelet/cm/pod_container_manager_linux.go, cgroup_manager_linux.go).
+// containerd: getCgroupsPath makes PARENT/ID, or BASE:cri-containerd:ID if the parent is a slice
+// (containerd, internal/cri/server/podsandbox/helpers_linux.go). CRI-O: containerCgroupPath makes crio-ID, and its systemd driver adds .scope
+// (cri-o, internal/config/cgmgr/cgmgr_linux.go, cgroupfs_linux.go, systemd_linux.go). crun makes a group "container" in it
+// (crunContainerCgroupManager). runc's systemd driver makes PREFIX-NAME.scope, and its cgroupfs driver makes a path that does not begin
+// with "/" below its own cgroup, or beside it on version 2 (opencontainers/cgroups, systemd/common.go, fs/paths.go, fs2/defaultpath.go).
+func TestPathsOfPods(t *testing.T) {
+	for _, class := range []string{"", "burstable", "besteffort"} {
+		fs := path.Join("kubepods", class, "pod"+uid)
+		slice := "kubepods-pod" + uidIn + ".slice"
+		systemd := path.Join("kubepods.slice", slice)
+		if class != "" {
+			slice = "kubepods-" + class + "-pod" + uidIn + ".slice"
+			systemd = path.Join("kubepods.slice", "kubepods-"+class+".slice", slice)
+		}
+		for _, group := range []string{
+			fs + "/" + id64,
+			systemd + "/cri-containerd-" + id64 + ".scope",
+			"system.slice/containerd.service/" + slice + ":cri-containerd:" + id64,
+			"system.slice/" + slice + ":cri-containerd:" + id64,
+			fs + "/crio-" + id64,
+			fs + "/crio-" + id64 + "/container",
+			systemd + "/crio-" + id64 + ".scope",
+			systemd + "/crio-" + id64 + ".scope/container",
+		} {
+			names := strings.Split(group, "/")
+			slices.Reverse(names)
+			want := Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}
+			if got := Identify(names, "app"); got != want {
+				t.Errorf("%s: %+v", group, got)
+			}
+			for i, name := range names { // what the kernel side keeps of a name
+				names[i] = name[:min(len(name), 95)]
+			}
+			if got := Identify(names, "app"); got != want {
+				t.Errorf("%s, cut: %+v", group, got)
+			}
+		}
+	}
+	for _, group := range []string{ // groups that users and containers can make
+		"system.slice/docker-f" + id64[1:] + ".scope/kubepods-pod" + uidIn + ".slice:cri-containerd:" + id64,
+		"system.slice/app.service/kubepods-pod" + uidIn + ".slice:cri-containerd:" + id64,
+		"user.slice/user-1000.slice/user@1000.service/kubepods-pod" + uidIn + ".slice:cri-containerd:" + id64,
+		"system.slice/kubepods-pod" + uidIn + ".slice/crio-" + id64,
+	} {
+		names := strings.Split(group, "/")
+		slices.Reverse(names)
+		if got := Identify(names, "app"); got.Pod != "" {
+			t.Errorf("%s: %+v", group, got)
 		}
 	}
 }
