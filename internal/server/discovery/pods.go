@@ -14,9 +14,6 @@ import (
 	"github.com/teescope/teescope/internal/server/kubernetes"
 )
 
-// portName is the name of an agent's port in its pod.
-const portName = "http"
-
 // pods follows the pods of NAMESPACE/SELECTOR. The name of the node becomes the label instance: it stays when the pod is
 // replaced.
 func (f *Finder) pods(ctx context.Context, where string, found func([]Target, error)) {
@@ -51,7 +48,7 @@ func agentOf(p kubernetes.Pod) (Target, bool) {
 	}
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
-			if port.Name != portName {
+			if port.Name != kubernetes.AgentPort {
 				continue
 			}
 			address := net.JoinHostPort(p.Status.PodIP, strconv.Itoa(port.Port))

@@ -27,7 +27,7 @@ type Meta struct {
 	// Annotations has only those that are used: all of an object may have 256 KiB.
 	Annotations Annotations `json:"annotations"`
 	Deleted     string      `json:"deletionTimestamp"` // empty unless it is being deleted
-	Owners      []Owner     `json:"ownerReferences"`
+	Owners      Owners      `json:"ownerReferences"`
 }
 
 // Annotations are the annotations that teescope uses.
@@ -36,7 +36,7 @@ type Annotations struct {
 }
 
 // maxLabels is the maximum size of an object's labels, as JSON. Kubernetes bounds each of them, but not their number.
-const maxLabels = 16 << 10
+const maxLabels = 8 << 10
 
 // Labels are the labels of an object, or empty if there are very many.
 type Labels map[string]string
@@ -49,6 +49,16 @@ func (l *Labels) UnmarshalJSON(data []byte) error {
 	var all map[string]string
 	err := json.Unmarshal(data, &all)
 	*l = all
+	return err
+}
+
+// Owners is the controller of an object, which it has at most once. Other owners may be many.
+type Owners []Owner
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *Owners) UnmarshalJSON(data []byte) error {
+	some, err := first(data, 1, func(o Owner) bool { return o.Controller })
+	*o = some
 	return err
 }
 

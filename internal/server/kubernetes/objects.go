@@ -43,34 +43,37 @@ type Resources struct {
 	EPC string `json:"sgx.intel.com/epc"`
 }
 
-// Kubernetes bounds the size of an object, but not these numbers. Any user who may create a pod chooses them.
-const (
-	maxContainers = 100 // of a pod, and as many init containers
-	maxPorts      = 100 // of a container
-)
+// AgentPort is the name of an agent's port in its pod.
+const AgentPort = "http"
 
-// Containers are the first maxContainers containers of a pod.
+// maxContainers is the maximum number of containers of a pod that are kept, and of init containers. Kubernetes bounds the size of an
+// object, but not the number of its containers and ports. Any user who may create a pod chooses these.
+const maxContainers = 30
+
+// Containers are the first maxContainers containers of a pod that have EPC or the port of an agent.
 type Containers []Container
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Containers) UnmarshalJSON(data []byte) error {
-	some, err := first[Container](data, maxContainers)
+	some, err := first(data, maxContainers, func(c Container) bool {
+		return len(c.Ports) > 0 || c.Resources.Requests.EPC != "" || c.Resources.Limits.EPC != ""
+	})
 	*c = some
 	return err
 }
 
-// Ports are the first maxPorts ports of a container.
+// Ports is the first port of a container that is called AgentPort.
 type Ports []Port
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *Ports) UnmarshalJSON(data []byte) error {
-	some, err := first[Port](data, maxPorts)
+	some, err := first(data, 1, func(p Port) bool { return p.Name == AgentPort })
 	*p = some
 	return err
 }
 
-// first decodes the first values of a list.
-func first[T any](data []byte, most int) ([]T, error) {
+// first decodes the first values of a list that keep selects.
+func first[T any](data []byte, most int, keep func(T) bool) ([]T, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if open, err := d.Token(); err != nil || open != json.Delim('[') {
 		return nil, err // null
@@ -81,7 +84,9 @@ func first[T any](data []byte, most int) ([]T, error) {
 		if err := d.Decode(&one); err != nil {
 			return nil, err
 		}
-		some = append(some, one)
+		if keep(one) {
+			some = append(some, one)
+		}
 	}
 	return some, nil
 }
