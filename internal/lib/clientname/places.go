@@ -5,6 +5,7 @@ package clientname
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Places limits the number of concurrent requests, of all clients together and of each client.
@@ -59,6 +60,13 @@ func (p *Places) Take(ctx context.Context, address string) (leave func()) {
 		}
 	}
 	return leave
+}
+
+// TakeWithin does the same for a limited time, and returns nil also when it has passed.
+func (p *Places) TakeWithin(ctx context.Context, address string, patience time.Duration) (leave func()) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return p.Take(ctx, address)
 }
 
 // Requests returns the number of clients that have or wait for a place, and of the places that they have.

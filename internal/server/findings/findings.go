@@ -29,6 +29,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/silence"
 	"github.com/teescope/teescope/internal/analysis/unitcost"
 	"github.com/teescope/teescope/internal/analysis/window"
+	"github.com/teescope/teescope/internal/lib/clientname"
 )
 
 const (
@@ -79,7 +80,7 @@ type Options struct {
 type Analyst struct {
 	opts     Options
 	families families
-	asking   queue // requests for another time than that of the newest report, and for manifests
+	asking   *clientname.Places // one, of requests for another time than that of the newest report, and for manifests
 	ledger   *ledger.Ledger
 	silences *silence.Store
 	past     *archive
@@ -111,7 +112,7 @@ const (
 // New creates an analyst. It sends no queries before Run.
 func New(o Options) *Analyst {
 	a := &Analyst{
-		opts: o, memo: &engine.Memo{}, boxes: make(boxes), unusual: make(unusual), families: newFamilies(), asking: make(queue, 1),
+		opts: o, memo: &engine.Memo{}, boxes: make(boxes), unusual: make(unusual), families: newFamilies(), asking: clientname.NewPlaces(1, 1),
 		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0}, threads: newThreadNames(o), code: newCode(o),
 	}
 	a.routes = a.newRoutes()

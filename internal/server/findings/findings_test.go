@@ -384,7 +384,7 @@ func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
 func TestOneAnalysisAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := analyst(t, &source{block: true}, nil)
-		go func() { _, _ = a.reportOf(t.Context(), time.Now()) }()
+		go ask(t, a, "at=0")
 		synctest.Wait()
 		if status, body := ask(t, a, "at=0"); status != http.StatusServiceUnavailable || !strings.Contains(string(body), "try again") {
 			t.Errorf("%d %s", status, body)

@@ -43,7 +43,7 @@ func (a advisor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusNotFound, "This server reaches no agent"+asCommand)
 		return
 	}
-	end, err := a.asking.alone(r.Context())
+	end, err := a.alone(r)
 	if err != nil {
 		answer(http.StatusServiceUnavailable, "Reading the manifest: "+err.Error())
 		return

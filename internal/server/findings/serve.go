@@ -4,7 +4,7 @@ package findings
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -76,37 +76,29 @@ func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report rende
 			return report, now, false
 		}
 	}
-	if report, err = a.reportOf(r.Context(), at); err != nil {
+	end, err := a.alone(r)
+	if err == nil {
+		defer end()
+		report, err = a.reportOf(r.Context(), at)
+	}
+	if err != nil {
 		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, err)
 		return report, now, false
 	}
 	return report, report.At, true
 }
 
-// queue lets one request at a time do what takes long.
-type queue chan struct{}
-
-// alone waits until no other request that takes long is answered. The caller calls end after its own.
-func (q queue) alone(ctx context.Context) (end func(), err error) {
-	wait := time.NewTimer(patience)
-	defer wait.Stop()
-	select {
-	case q <- struct{}{}:
-		return func() { <-q }, nil
-	case <-wait.C:
-		return nil, fmt.Errorf("another analysis is running: try again in a moment")
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// alone waits until no other request that takes long is answered. A client that sends many delays those of another client by one of
+// them. The caller calls end after its own.
+func (a *Analyst) alone(r *http.Request) (end func(), err error) {
+	if end = a.asking.TakeWithin(r.Context(), r.RemoteAddr, patience); end == nil {
+		return nil, errors.New("another analysis is running: try again in a moment")
 	}
+	return end, nil
 }
 
-// reportOf runs an analysis on request. Only one such analysis runs at a time.
+// reportOf runs an analysis on request. Only one such analysis runs at a time: see alone.
 func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, error) {
-	end, err := a.asking.alone(ctx)
-	if err != nil {
-		return render.Report{}, err
-	}
-	defer end()
 	result, err := a.evaluate(ctx, at, maxRequest, nil)
 	if err != nil {
 		return render.Report{}, err

@@ -22,6 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/fleet"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
@@ -52,12 +53,12 @@ type Options struct {
 // API is the handler of /api/fleet.
 type API struct {
 	opts  Options
-	turn  chan struct{} // held by the request that is being answered
+	turn  *clientname.Places // of the request that is being answered
 	facts *fleet.Facts
 }
 
 // New returns the handler.
-func New(o Options) *API { return &API{opts: o, turn: make(chan struct{}, 1)} }
+func New(o Options) *API { return &API{opts: o, turn: clientname.NewPlaces(1, 1)} }
 
 // wanted are the parameters of a request.
 type wanted struct {
@@ -75,6 +76,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
+	// A client that sends many requests delays those of another client by one of them.
+	leave := a.turn.TakeWithin(r.Context(), r.RemoteAddr, patience)
+	if leave == nil {
+		refuse(w, errBusy)
+		return
+	}
+	defer leave()
 	view, err := a.answer(r.Context(), want)
 	if err != nil {
 		refuse(w, err)
@@ -97,18 +105,8 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// answer computes the answer to one request at a time.
+// answer computes the answer to a request. The caller has its turn.
 func (a *API) answer(ctx context.Context, want wanted) (view fleet.View, err error) {
-	wait := time.NewTimer(patience)
-	defer wait.Stop()
-	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
-	case <-wait.C:
-		return view, errBusy
-	case <-ctx.Done():
-		return view, ctx.Err()
-	}
 	facts := a.gather(ctx, want.window)
 	if want.node != "" && !facts.Knows(want.node) {
 		return view, fmt.Errorf("%w: %.80q", fleet.ErrNoNode, want.node)

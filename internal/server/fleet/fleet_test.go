@@ -204,7 +204,7 @@ func TestFreshFactsAreShared(t *testing.T) {
 	if source.n != 2*asked {
 		t.Errorf("%d queries of another window, want %d", source.n-asked, asked)
 	}
-	a.turn <- struct{}{}
+	defer a.turn.Take(t.Context(), "10.0.0.1:1")()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()

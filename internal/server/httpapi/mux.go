@@ -47,16 +47,16 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		mux.Handle("GET /api/profiles/next", s.whenReady(s.opts.NextProfile))
 	}
 	if s.opts.Profiles != nil {
-		mux.Handle("GET /api/profiles", s.whenReady(s.opts.Profiles))
-		mux.Handle("GET /api/profiles/", s.whenReady(s.opts.Profiles))
+		mux.Handle("GET /api/profiles", named(s.whenReady(s.opts.Profiles)))
+		mux.Handle("GET /api/profiles/", named(s.whenReady(s.opts.Profiles)))
 		for _, path := range []string{"/api/profiles/tree", "/api/profiles/threads"} {
-			mux.Handle("POST "+path, s.whenReady(s.opts.Profiles)) // of files in the body
+			mux.Handle("POST "+path, named(s.whenReady(s.opts.Profiles))) // of files in the body
 		}
 	}
 	if s.opts.Findings != nil {
-		mux.Handle("/api/findings", s.whenReady(s.opts.Findings))
-		mux.Handle("/api/findings/", s.whenReady(s.opts.Findings))
-		mux.Handle("/api/operations", s.whenReady(s.opts.Findings))
+		for _, path := range []string{"/api/findings", "/api/findings/", "/api/operations"} {
+			mux.Handle(path, named(s.whenReady(s.opts.Findings)))
+		}
 	}
 	if s.opts.Fleet != nil {
 		mux.Handle("GET /api/fleet", named(s.whenReady(s.opts.Fleet)))

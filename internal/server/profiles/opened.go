@@ -94,9 +94,7 @@ func (s *Store) serveOpened(answer func(o opened, a query, q url.Values) (any, e
 
 // upload waits for a place for the files of a client. It returns nil if that takes too long. Further calls of received do nothing.
 func (s *Store) upload(r *http.Request) (received func()) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	leave := s.uploads.Take(ctx, r.RemoteAddr)
+	leave := s.uploads.TakeWithin(r.Context(), r.RemoteAddr, patience)
 	if leave == nil {
 		return nil
 	}

@@ -309,7 +309,8 @@ type slow struct {
 
 func (w slow) Write(b []byte) (int, error) {
 	_, uploads := w.s.uploads.Requests()
-	*w.held += len(w.s.queries) + uploads
+	_, turns := w.s.turns.Requests()
+	*w.held += len(w.s.queries) + uploads + turns
 	return w.ResponseWriter.Write(b)
 }
 

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/codelink"
@@ -351,20 +350,28 @@ func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, wrong error, work
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	var err error
-	select {
-	case s.queries <- struct{}{}:
-		leave := sync.OnceFunc(func() { <-s.queries }) // before the answer is sent: a client may read slowly
-		defer leave()                                  // also if work panics
-		err = work(ctx)
-		leave()
-	case <-ctx.Done():
-		err = errBusy
-	}
+	err := s.alone(ctx, r.RemoteAddr, work)
 	if err != nil {
 		refuse(w, err)
 	}
 	return err == nil
+}
+
+// alone runs the work for the client at an address while no other query runs. A client that sends many requests delays those of another
+// client by one of them. The place is free again before the answer is sent: a client may read slowly.
+func (s *Store) alone(ctx context.Context, address string, work func(context.Context) error) error {
+	end := s.turns.Take(ctx, address)
+	if end == nil {
+		return errBusy
+	}
+	defer end()
+	select {
+	case s.queries <- struct{}{}:
+		defer func() { <-s.queries }()
+		return work(ctx)
+	case <-ctx.Done():
+		return errBusy
+	}
 }
 
 // errBusy is the error of a query that could not begin.

@@ -79,6 +79,7 @@ type Store struct {
 	routes  *http.ServeMux
 	queries chan struct{}      // has one place: a query takes much memory
 	uploads *clientname.Places // of files that are opened
+	turns   *clientname.Places // one, of requests that wait for queries
 	answer  answered           // used only in that place of queries
 
 	mu      sync.Mutex                // protects the following
@@ -88,7 +89,7 @@ type Store struct {
 
 // New returns a store that has read nothing yet.
 func New(o Options) *Store {
-	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1), uploads: clientname.NewPlaces(maxUploads, maxOfClient), known: make(map[entry]map[string]bool)}
+	s := &Store{opts: o, most: usualSize, queries: make(chan struct{}, 1), uploads: clientname.NewPlaces(maxUploads, maxOfClient), turns: clientname.NewPlaces(1, 1), known: make(map[entry]map[string]bool)}
 	if o.RetentionSize > 0 {
 		s.most = o.RetentionSize / part
 	}

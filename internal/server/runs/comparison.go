@@ -77,10 +77,11 @@ func (s *Service) compare(w http.ResponseWriter, r *http.Request) {
 		}
 		names = append(names, nameOf(one))
 	}
-	if !s.alone(w, r) {
+	free := s.alone(w, r)
+	if free == nil {
 		return
 	}
-	defer s.free()
+	defer free()
 	var b bytes.Buffer
 	err = s.opts.Comparer.Compare(&b, names, func(i int) (*run.Run, error) {
 		if err := r.Context().Err(); err != nil {

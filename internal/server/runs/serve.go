@@ -51,7 +51,7 @@ type Service struct {
 	opts    Options
 	routes  *http.ServeMux
 	store   *store
-	reading chan struct{} // a semaphore of one: requests that hold the values of a run
+	reading *clientname.Places // one, of the request that holds the values of a run
 
 	mu      sync.Mutex
 	pushing map[string]bool // clients whose file is received
@@ -59,7 +59,7 @@ type Service struct {
 
 // New returns a service that keeps runs in a directory.
 func New(o Options) *Service {
-	s := &Service{opts: o, routes: http.NewServeMux(), reading: make(chan struct{}, 1), pushing: map[string]bool{}}
+	s := &Service{opts: o, routes: http.NewServeMux(), reading: clientname.NewPlaces(1, 1), pushing: map[string]bool{}}
 	s.routes.HandleFunc("GET "+Path, s.list)
 	s.routes.HandleFunc("POST "+Path, s.push)
 	s.routes.HandleFunc("GET "+Path+"/comparison", s.compare)
@@ -113,10 +113,11 @@ func (s *Service) push(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, fmt.Errorf("reading the run file: %w", err))
 		return
 	}
-	if !s.alone(w, r) {
+	free := s.alone(w, r)
+	if free == nil {
 		return
 	}
-	defer s.free()
+	defer free()
 	by, _ := requester.Proven(r)
 	one, err := s.store.Add(data, r.URL.Query().Get("name"), by, time.Now())
 	if err != nil {
@@ -142,21 +143,13 @@ func (s *Service) receive(client string) (leave func()) {
 	}
 }
 
-// alone waits until no other request reads run files. If that takes too long, it answers the request and returns false.
-func (s *Service) alone(w http.ResponseWriter, r *http.Request) bool {
-	wait := time.NewTimer(patience)
-	defer wait.Stop()
-	select {
-	case s.reading <- struct{}{}:
-		return true
-	case <-wait.C:
-	case <-r.Context().Done():
+// alone waits until no other request reads run files. If that takes too long, it answers the request and returns nil.
+func (s *Service) alone(w http.ResponseWriter, r *http.Request) (free func()) {
+	if free = s.reading.TakeWithin(r.Context(), r.RemoteAddr, patience); free == nil {
+		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("other runs are being read: try again in a moment"))
 	}
-	jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, errors.New("other runs are being read: try again in a moment"))
-	return false
+	return free
 }
-
-func (s *Service) free() { <-s.reading }
 
 func (s *Service) file(w http.ResponseWriter, r *http.Request) {
 	one, err := s.store.Get(r.PathValue("id"))
