@@ -72,13 +72,19 @@ func (r *receiver) state() (got []string, asked int) {
 // send runs a sender until the condition holds.
 func send(t *testing.T, q *Queue, r *receiver, until func() bool) {
 	t.Helper()
+	sendWith(t, q, r, nil, until)
+}
+
+// sendWith does the same with a header.
+func sendWith(t *testing.T, q *Queue, r *receiver, header http.Header, until func() bool) {
+	t.Helper()
 	server := httptest.NewServer(r)
 	defer server.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s := Sender{Queue: q, Client: server.Client(), URL: server.URL, first: time.Millisecond, longest: 5 * time.Millisecond}
+		s := Sender{Queue: q, Client: server.Client(), URL: server.URL, Header: header, first: time.Millisecond, longest: 5 * time.Millisecond}
 		s.Run(ctx)
 	}()
 	waittest.Until(t, "the sender", until)
@@ -193,10 +199,12 @@ func TestAnswers(t *testing.T) {
 func TestReceiverWithoutVersion2(t *testing.T) {
 	s := Sender{Header: http.Header{VersionHeader: {Version2}}}
 	for _, status := range []int{http.StatusOK, http.StatusNoContent} {
-		if a := s.judge(&http.Response{StatusCode: status, Header: http.Header{}}, nil); !a.again || a.taken != 0 || a.err == nil || !strings.Contains(a.err.Error(), "set remote-write.protocol to 1.0") {
-			t.Errorf("%d: %+v", status, a)
+		for _, header := range []http.Header{{}, {writtenHeader: {""}}, {writtenHeader: {"-1"}}, {writtenHeader: {"all"}}} {
+			if a := s.judge(&http.Response{StatusCode: status, Header: header}, nil); !a.again || a.taken != 0 || a.err == nil || !strings.Contains(a.err.Error(), "set remote-write.protocol to 1.0") {
+				t.Errorf("%d, %v: %+v", status, header, a)
+			}
 		}
-		if a := s.judge(&http.Response{StatusCode: status, Header: http.Header{writtenHeader: {"10"}}}, nil); a != (answer{taken: all}) {
+		if a := s.judge(&http.Response{StatusCode: status, Header: http.Header{writtenHeader: {"10"}}}, nil); a != (answer{taken: 10}) {
 			t.Errorf("%d with the header: %+v", status, a)
 		}
 	}
@@ -215,6 +223,20 @@ func TestRefused(t *testing.T) {
 	q.Add([]byte("c"), 10, at(2))
 	send(t, q, r, empty)
 	if s := q.State(); s.Dropped[Refused] != 13 || s.Sent != 17 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestPartlyWritten has a receiver of version 2.0 that answers 200, and states that it has stored some samples, or none. The others are
+// counted as refused.
+func TestPartlyWritten(t *testing.T) {
+	q, r := open(t, t.TempDir(), 0, 0, nil), &receiver{}
+	for _, written := range []string{"7", "0", "10", "1000"} {
+		r.header = map[string]string{writtenHeader: written}
+		q.Add([]byte("a"), 10, at(0))
+		sendWith(t, q, r, http.Header{VersionHeader: {Version2}}, func() bool { return q.State().Requests == 0 })
+	}
+	if s := q.State(); s.Dropped[Refused] != 3+10 || s.Sent != 7+10+10 {
 		t.Errorf("%+v", s)
 	}
 }

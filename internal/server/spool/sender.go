@@ -132,11 +132,15 @@ func (s *Sender) post(ctx context.Context, body []byte) answer {
 // address that does not exist yet and the page of a proxy can be corrected, so the request is repeated.
 func (s *Sender) judge(resp *http.Response, said []byte) answer {
 	if resp.StatusCode/100 == 2 {
-		if s.Header.Get(VersionHeader) == Version2 && resp.Header.Get(writtenHeader) == "" {
+		if s.Header.Get(VersionHeader) != Version2 {
+			return answer{taken: all}
+		}
+		written, err := strconv.ParseUint(resp.Header.Get(writtenHeader), 10, 31)
+		if err != nil {
 			return answer{again: true, err: fmt.Errorf(
 				"the receiver answers %s without the header %s, so it does not support version 2.0 and has stored nothing: set remote-write.protocol to 1.0", resp.Status, writtenHeader)}
 		}
-		return answer{taken: all}
+		return answer{taken: int(written)}
 	}
 	a := answer{err: fmt.Errorf("the receiver answers %s: %.300s", resp.Status, bytes.TrimSpace(said)), again: true}
 	switch resp.StatusCode {
