@@ -292,7 +292,7 @@ func (p *program) run(ctx context.Context) error {
 	group := service.NewGroup(p.Log)
 	p.web.Metrics, p.web.Ready, p.web.Hangs = gatherer, group.Ready, gatherer.Hangs
 	if p.local != nil {
-		both := p.local.With(gatherer, prom.StoresAsNative)
+		both := p.local.With(gatherer, packs(p.Config))
 		p.exposition, p.web.Metrics = both.Scraped(), both
 		p.web.Hangs = func() error { return errors.Join(gatherer.Hangs(), p.local.Hangs()) }
 	}

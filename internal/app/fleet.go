@@ -51,6 +51,16 @@ func remoteWrite(c *config.Config) prom.RemoteWrite {
 	return prom.RemoteWrite{URLs: c.RemoteWrite.URLs, Config: c.RemoteWrite.ConfigFile, Labels: c.RemoteWrite.Labels, Protocol: c.RemoteWrite.Protocol}
 }
 
+// packs selects the histograms that this process gets from its agent as one line each: those that its database stores as one series.
+// It returns nil for none.
+func packs(c *config.Config) func(family string) bool {
+	if c.RemoteWrite.Only {
+		return nil
+	}
+	to := remoteWrite(c)
+	return to.StoresAsNative
+}
+
 // stores returns the function that composes a process that scrapes: with a database, or with receivers only.
 func (p *program) stores() func() error {
 	if p.Config.RemoteWrite.Only {

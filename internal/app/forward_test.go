@@ -18,6 +18,24 @@ import (
 	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
+// TestHistogramsOfTheAgentStayClassicForReceivers: without a database, and for version 1.0, the part of up that stores gets the lines of
+// each bucket from the agent.
+func TestHistogramsOfTheAgentStayClassicForReceivers(t *testing.T) {
+	const family = "teescope_run_queue_latency_seconds"
+	for text, want := range map[string]bool{
+		"": true,
+		"remote-write: {urls: [http://localhost:1/write]}":                                  false,
+		"remote-write: {urls: [http://localhost:1/write], protocol: \"2.0\"}":               true,
+		"remote-write: {urls: [http://localhost:1/write], protocol: \"2.0\", only: true}":   false,
+		"remote-write: {urls: [http://localhost:1/v1/metrics], protocol: otlp, only: true}": false,
+	} {
+		pack := packs(configuration(t, config.Up, text))
+		if got := pack != nil && pack(family); got != want {
+			t.Errorf("%q: one line %v", text, got)
+		}
+	}
+}
+
 // TestSendingWithoutADatabase runs the part of up that stores, with a receiver of OTLP in place of the database. The receiver
 // gets the samples of this process and of another agent. There is no page and no API for queries, and nothing is stored.
 func TestSendingWithoutADatabase(t *testing.T) {

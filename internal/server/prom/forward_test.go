@@ -123,6 +123,30 @@ func (r *realReceiver) series(t *testing.T, name string) map[string][]float64 {
 	return out
 }
 
+// natives returns the number of series with a name that are native histograms with bounds of their own.
+func (r *realReceiver) natives(t *testing.T, name string) (n int) {
+	t.Helper()
+	q, err := r.db.Querier(0, math.MaxInt64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	all := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", name))
+	for all.Next() {
+		it := all.At().Iterator(nil)
+		if kind := it.Next(); kind != chunkenc.ValHistogram && kind != chunkenc.ValFloatHistogram {
+			continue
+		}
+		if _, h := it.AtFloatHistogram(nil); h.UsesCustomBuckets() {
+			n++
+		}
+	}
+	if all.Err() != nil {
+		t.Fatal(all.Err())
+	}
+	return n
+}
+
 // forward runs a forwarder until stop is called.
 func forward(t *testing.T, o Options) (f *Forwarder, stop func()) {
 	t.Helper()

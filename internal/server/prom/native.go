@@ -29,13 +29,14 @@ var storedAsNative = map[string]bool{
 // StoresAsNative reports whether the database stores the classic histograms of a family as native ones, with one series each.
 func StoresAsNative(family string) bool { return storedAsNative[family] }
 
-// nativeAppender stores some classic histograms of agents as native ones with the same buckets: one series each. Rules and
+// nativeAppender stores the classic histograms that as selects as native ones with the same buckets: one series each. Rules and
 // panels query the classic series of the other histograms.
 //
 // The scraper's own option (convert_classic_histograms_to_nhcb) is not used: it converts any number of buckets, and if their
 // bounds descend, it takes quadratic time. One answer of the largest size would take a processor for an hour.
 type nativeAppender struct {
 	storage.AppenderV2
+	as func(family string) bool
 
 	name       string // of the histogram whose series are being collected
 	hash       uint64 // of its labels
@@ -59,12 +60,15 @@ func (a *nativeAppender) Append(
 	h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options,
 ) (storage.SeriesRef, error) {
 	full := ls.Get(model.MetricNameLabel)
-	if len(opts.Exemplars) == 1 && storedAsNative[full] {
+	if len(opts.Exemplars) == 1 && a.as(full) {
 		return a.unpack(ref, ls, st, t, v, opts)
 	}
 	at := strings.LastIndexByte(full, '_')
+	if family, is := strings.CutSuffix(full, createdSuffix); is && storedAsNative[family] && !a.as(family) {
+		return 0, nil // a classic histogram has no start
+	}
 	// The start of a histogram follows it. The next appender joins the two.
-	if h != nil || fh != nil || at < 0 || !isPart(full[at:]) || !storedAsNative[full[:at]] {
+	if h != nil || fh != nil || at < 0 || !isPart(full[at:]) || !a.as(full[:at]) {
 		return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
 	}
 	name, suffix := full[:at], full[at:]

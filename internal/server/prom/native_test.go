@@ -47,6 +47,9 @@ func (l *latencies) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		if l.part && StoresAsNative(name) {
 			text = string(packed.Pack([]byte(name), []byte(text)))
 		}
+		if StoresAsNative(name) { // as of a new workload
+			text += name + "_created{workload=\"redis\"} 1000000000\n"
+		}
 		fmt.Fprintf(w, "# TYPE %s histogram\n%s", name, text)
 	}
 }
@@ -112,7 +115,7 @@ func TestWildHistogramsAreRefused(t *testing.T) {
 		"no number":          {name + "_bucket{le=\"x\"} 5\n" + end, "not a number"},
 		"no end":             {many[0] + many[1], ""},
 	} {
-		app := storage.AppenderV2(&nativeAppender{AppenderV2: appended{}})
+		app := storage.AppenderV2(&nativeAppender{AppenderV2: appended{}, as: StoresAsNative})
 		var err error
 		for _, line := range strings.Split(strings.TrimSpace(tt.lines), "\n") {
 			series, value, _ := strings.Cut(line, " ")
@@ -139,7 +142,7 @@ func TestWildLinesAreRefused(t *testing.T) {
 		"valid": {"1,+Inf", "2,3", ""}, "too many": {many, many, "cannot be read"}, "falling counts": {"1,2,+Inf", "3,2,3", "cumulative"},
 		"no text": {"", "", "cannot be read"}, "no number": {"x,+Inf", "1,3", "cannot be read"}, "another count": {"1,+Inf", "3,7", "count"},
 	} {
-		app := storage.AppenderV2(&nativeAppender{AppenderV2: appended{}})
+		app := storage.AppenderV2(&nativeAppender{AppenderV2: appended{}, as: StoresAsNative})
 		e := exemplar.Exemplar{Labels: labels.FromStrings("le", tt.bounds, "n", tt.counts), Value: 1}
 		ls := labels.FromStrings("__name__", "teescope_run_queue_latency_seconds", "workload", "w")
 		_, err := app.Append(0, ls, 0, 1, 3, nil, nil, storage.AppendV2Options{Exemplars: []exemplar.Exemplar{e}})
@@ -154,6 +157,36 @@ type appended struct{ storage.AppenderV2 }
 
 func (appended) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AppendV2Options) (storage.SeriesRef, error) {
 	return 1, nil
+}
+
+// Version 1.0 of remote write has no native histograms with the bounds of these. So a server that sends it stores their classic series,
+// and these are sent. With version 2.0 the native ones are sent.
+func TestHistogramsOfWorkloadsAreSent(t *testing.T) {
+	const name = "teescope_run_queue_latency_seconds"
+	for protocol, native := range map[string]bool{protocolV1: false, protocolV2: true} {
+		t.Run(protocol, func(t *testing.T) {
+			other := httptest.NewServer(&latencies{})
+			defer other.Close()
+			r := newRealReceiver(t)
+			o := options(t.TempDir(), &logtest.Log{})
+			o.Self, o.Interval, o.Targets = &latencies{part: native}, 200*time.Millisecond, []string{strings.TrimPrefix(other.URL, "http://")}
+			o.RemoteWrite = RemoteWrite{URLs: []*url.URL{r.url.JoinPath("/api/v1/write")}, Protocol: protocol}
+			s, _ := start(t, o)
+			wantBuckets, wantNative := 6, 0
+			if native {
+				wantBuckets, wantNative = 0, 2
+			}
+			waittest.Until(t, "the histograms of two machines", func() bool {
+				return len(r.series(t, name+"_bucket")) == wantBuckets && r.natives(t, name) == wantNative
+			})
+			if _, times, _ := samples(t, s, name+`_bucket{le="+Inf",instance="here"}[1h]`); (len(times) > 0) == native {
+				t.Errorf("the database has %d classic samples", len(times))
+			}
+			if starts := r.series(t, name+"_created"); len(starts) > 0 {
+				t.Errorf("starts are series: %v", starts)
+			}
+		})
+	}
 }
 
 // A native series ends when its workload does.

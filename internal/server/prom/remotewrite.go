@@ -45,20 +45,28 @@ const (
 // configs are the receivers as Prometheus configures them. Samples are sent at the latest after an interval.
 func (r *RemoteWrite) configs(interval time.Duration) []map[string]any {
 	var all []map[string]any
-	message := "prometheus.WriteRequest"
-	if r.Protocol == protocolV2 {
+	message, native := "prometheus.WriteRequest", r.Protocol == protocolV2
+	if native {
 		message = "io.prometheus.write.v2.Request"
 	}
 	for i, u := range r.URLs {
 		all = append(all, map[string]any{
-			"name": "receiver-" + strconv.Itoa(i+1), "url": u.String(), "protobuf_message": message,
+			"name": "receiver-" + strconv.Itoa(i+1), "url": u.String(), "protobuf_message": message, "send_native_histograms": native,
 			"queue_config": map[string]any{
 				"batch_send_deadline":  model.Duration(min(interval, 5*time.Second)).String(),
 				"max_samples_per_send": batchSize, "capacity": shardCapacity, "max_shards": max(2, maxShards/len(r.URLs)), "min_shards": 1,
+				// A receiver that limits the rate, such as Mimir, takes the samples later.
+				"retry_on_http_429": true,
 			},
 		})
 	}
 	return all
+}
+
+// StoresAsNative does the same for a database with these receivers. Version 1.0 of the protocol has no native histograms with these
+// bounds, so their classic series are stored and sent.
+func (r *RemoteWrite) StoresAsNative(family string) bool {
+	return (len(r.URLs) == 0 || r.Protocol == protocolV2) && StoresAsNative(family)
 }
 
 // open makes the senders, or nil without receivers. They read the write-ahead log of the database. So storing does not wait

@@ -24,6 +24,7 @@ import (
 type receiver struct {
 	mu      sync.Mutex
 	down    bool
+	status  int // of answers while it is down
 	refused int
 	got     map[int64]float64 // samples of scrapes_total
 	twice   int
@@ -36,7 +37,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer r.mu.Unlock()
 	if r.down {
 		r.refused++
-		w.WriteHeader(http.StatusServiceUnavailable)
+		w.WriteHeader(r.status)
 		return
 	}
 	all, err := remote.DecodeWriteRequest(req.Body)
@@ -78,9 +79,15 @@ func (r *receiver) set(down bool) {
 }
 
 // TestRemoteWriteSurvivesAnOutage: a receiver refuses for longer than a queue holds samples. Afterwards it has every sample
-// that the database has, each once.
+// that the database has, each once. Mimir answers 429 to samples beyond the rate of a tenant.
 func TestRemoteWriteSurvivesAnOutage(t *testing.T) {
-	r := &receiver{got: map[int64]float64{}}
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		t.Run(http.StatusText(status), func(t *testing.T) { survivesAnOutage(t, status) })
+	}
+}
+
+func survivesAnOutage(t *testing.T, status int) {
+	r := &receiver{got: map[int64]float64{}, status: status}
 	server := httptest.NewServer(r)
 	defer server.Close()
 	u, err := url.Parse(server.URL + "/api/v1/write")

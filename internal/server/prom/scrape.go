@@ -228,7 +228,7 @@ func (s *Server) newScraper() (*scrape.Manager, error) {
 		opts.InitialScrapeOffset = -max(s.opts.Interval, warmUpInterval)
 	}
 	limiter := newSeriesLimiter(&guardV2{s.db, s.health}, s.memory, newAccounts(s.opts.MemoryLimit, s.opts.targets()))
-	limiter.oldest = s.db.Head().AppendableMinValidTime
+	limiter.oldest, limiter.native = s.db.Head().AppendableMinValidTime, s.opts.RemoteWrite.StoresAsNative
 	var err error
 	if limiter.operations, err = operationsOfAll(s.opts); err != nil {
 		return nil, err

@@ -47,7 +47,8 @@ type seriesLimiter struct {
 	accounts *accounts
 	// oldest returns the time in milliseconds before which the database refuses samples, if it is known.
 	oldest     func() (ms int64, known bool)
-	references atomic.Uint64 // see unstored
+	native     func(family string) bool // which classic histograms of agents are stored as native ones
+	references atomic.Uint64            // see unstored
 
 	mu       sync.Mutex
 	left     map[string]*seriesCount // by URL
@@ -67,7 +68,7 @@ type seriesCount struct {
 
 func newSeriesLimiter(to storage.AppendableV2, memory *memoryLimiter, all *accounts) *seriesLimiter {
 	return &seriesLimiter{
-		AppendableV2: to, memory: memory, accounts: all, now: time.Now, oldest: func() (int64, bool) { return 0, false },
+		AppendableV2: to, memory: memory, accounts: all, now: time.Now, oldest: func() (int64, bool) { return 0, false }, native: StoresAsNative,
 		reserved: regexp.MustCompile("^(?:" + reservedForAgents + ")$"),
 		left:     map[string]*seriesCount{}, caches: map[string]int{}, discard: map[string]bool{}, counts: map[countKey]float64{},
 	}
@@ -82,7 +83,7 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return app
 	}
 	if target.URL().Host == selfAddress {
-		return ofAgent(app, known) // This process bounds its own series.
+		return b.ofAgent(app, known) // This process bounds its own series.
 	}
 	a := &limitedAppender{
 		AppenderV2: app, known: known, all: b, target: target, url: target.URL().String(), key: keyOf(target.GetValue),
@@ -96,14 +97,14 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		a.takings = &takings{of: of, counters: map[string][]taken{}, tooMany: map[string]bool{}, typeOf: a.typeOf}
 	}
 	if a.key.job == jobLabel {
-		return ofAgent(a, known)
+		return b.ofAgent(a, known)
 	}
 	return a
 }
 
 // ofAgent returns an appender for the scrape of an agent.
-func ofAgent(to storage.AppenderV2, known storage.GetRef) storage.AppenderV2 {
-	return &nativeAppender{AppenderV2: &startsAppender{AppenderV2: to, known: known}}
+func (b *seriesLimiter) ofAgent(to storage.AppenderV2, known storage.GetRef) storage.AppenderV2 {
+	return &nativeAppender{AppenderV2: &startsAppender{AppenderV2: to, known: known}, as: b.native}
 }
 
 // spend counts one new series of a target. It is an error when the target has reached its limit.
