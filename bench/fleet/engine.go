@@ -24,7 +24,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/clock"
 )
 
-// An engine is a database that gets all samples: a single-node VictoriaMetrics, or a cluster of one.
+// An engine is a database that gets all samples: a single-node VictoriaMetrics, a cluster of one, or a database that runs already and
+// has no parts here.
 type engine struct {
 	parts        []*server // in the order of their start
 	query, write string
@@ -33,6 +34,8 @@ type engine struct {
 // startEngine starts the engine of the options, or returns nil.
 func (o options) startEngine(ctx context.Context, dir string) (*engine, error) {
 	switch {
+	case o.write != "":
+		return &engine{query: o.query, write: o.write}, nil
 	case o.cluster != "":
 		return o.startCluster(ctx, dir)
 	case o.database == "":
@@ -197,7 +200,7 @@ func (e *engine) reportKill(ctx context.Context, out io.Writer, s *server, o opt
 		if err := s.reportSent(ctx, out); err != nil {
 			return err
 		}
-		if err := e.reportLost(ctx, out, s, int(time.Since(before).Seconds())); err != nil {
+		if err := has.reportLost(ctx, out, s, int(time.Since(before).Seconds())); err != nil {
 			return err
 		}
 	}
@@ -233,15 +236,15 @@ func (s *server) reportSent(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// reportLost compares the number of samples of the last seconds in the engine and in the server.
-func (e *engine) reportLost(ctx context.Context, out io.Writer, s *server, seconds int) error {
+// reportLost compares the number of samples of the last seconds in an engine with those of the server own.
+func (s *server) reportLost(ctx context.Context, out io.Writer, own *server, seconds int) error {
 	at := fmt.Sprint(time.Now().Unix() - 10) // what is later may be on its way
 	for _, query := range []string{
 		fmt.Sprintf(`sum(count_over_time(up{job="teescope",instance=~"node.*"}[%ds]))`, seconds),
 		fmt.Sprintf(`sum(count_over_time(teescope_syscalls_total{job="teescope",syscall="read"}[%ds]))`, seconds),
 	} {
 		var n [2]float64
-		for i, of := range []*server{s, {url: e.query}} {
+		for i, of := range []*server{own, s} {
 			var err error
 			if n[i], err = of.numberAt(ctx, query, at); err != nil {
 				return err

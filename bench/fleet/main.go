@@ -26,6 +26,7 @@ import (
 
 type options struct {
 	teescope, limit, listen, clients, database, cluster string
+	write, query, access, protocol                      string
 	series, nodes, rounds, concurrent, replicas         int
 	interval, settle, hold, kill                        time.Duration
 }
@@ -49,6 +50,10 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.IntVar(&o.nodes, "nodes", 0, "number of small agents, with six enclaves and about 300 series each; they replace those of -series")
 	flags.StringVar(&o.database, "database", "", "path of a single-node victoria-metrics, which gets all samples and is then queried and analysed too")
 	flags.StringVar(&o.cluster, "cluster", "", "directory with the vmstorage, vminsert and vmselect of VictoriaMetrics' cluster: two storage nodes, two inserts and a select get all samples and are then queried and analysed too")
+	flags.StringVar(&o.write, "write", "", "address of a receiver of remote write that runs already. It gets all samples, and -query names where they can be queried")
+	flags.StringVar(&o.query, "query", "", "address of the queries of -write, which is queried and analysed too")
+	flags.StringVar(&o.access, "access", "", "file with the HTTP client configuration for -write and -query, such as the header with a tenant")
+	flags.StringVar(&o.protocol, "protocol", "1.0", "version of remote write")
 	flags.IntVar(&o.replicas, "replicas", 1, "number of storage nodes of the cluster that store each sample, 1 or 2")
 	flags.DurationVar(&o.kill, "kill", 0, "time for which a storage node and an insert of the cluster are killed, one after the other, instead of the queries of the server's own database; 0 leaves it out")
 	flags.IntVar(&o.rounds, "rounds", 5, "number of runs of each query")
@@ -90,7 +95,7 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 	}
 	if e != nil {
 		defer func() { err = errors.Join(err, e.stop()) }()
-		args = append(args, "--remote-write.urls", e.write)
+		args = append(args, "--remote-write.urls", e.write, "--remote-write.config-file", o.access, "--remote-write.protocol", o.protocol)
 	}
 	s, err := startServer(ctx, o, filepath.Join(dir, "data"), args...)
 	if err != nil {
@@ -127,7 +132,7 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 	if e == nil {
 		return nil
 	}
-	if err := o.reportElsewhere(ctx, out, e, queries, dir); err != nil || o.kill == 0 || o.cluster == "" {
+	if err := o.reportElsewhere(ctx, out, e, s, queries, dir); err != nil || o.kill == 0 || o.cluster == "" {
 		return err
 	}
 	return e.reportKill(ctx, out, s, o)

@@ -137,9 +137,10 @@ func (s *server) reportAnalysis(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// reportElsewhere starts a second server without a database, which asks the engine, and runs the queries and the analysis.
-func (o options) reportElsewhere(ctx context.Context, out io.Writer, e *engine, queries []string, dir string) error {
-	s, err := startServer(ctx, o, filepath.Join(dir, "none"), "--query.url", e.query)
+// reportElsewhere starts a second server without a database, which asks the engine, and runs the queries and the analysis. It compares
+// what the engine has with the samples of the server own.
+func (o options) reportElsewhere(ctx context.Context, out io.Writer, e *engine, own *server, queries []string, dir string) error {
+	s, err := startServer(ctx, o, filepath.Join(dir, "none"), "--query.url", e.query, "--query.http-config-file", o.access)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (o options) reportElsewhere(ctx context.Context, out io.Writer, e *engine, 
 	}
 	fmt.Fprintf(out, "\nthe same from %s:\n", e.query)
 	err = errors.Join(s.reportQueries(ctx, out, queries, o), s.reportAnalysis(ctx, out), s.report(out, "after the queries"),
-		e.report(out, "after the queries"), s.stop())
+		e.report(out, "after the queries"), own.reportSent(ctx, out), s.reportLost(ctx, out, own, int(o.settle.Seconds())), s.stop())
 	after, wrong := e.cost()
 	fmt.Fprintf(out, "%s used %.1f s of CPU time for that\n", e.query, (after.cpu - before.cpu).Seconds())
 	return errors.Join(err, wrong)

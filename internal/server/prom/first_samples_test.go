@@ -85,7 +85,11 @@ func TestARefusedScrapeLeavesNothing(t *testing.T) {
 	})
 	waittest.Until(t, "the failures and two successes", func() bool {
 		_, _, up := samples(t, s, "up[5m]")
-		return len(up) >= 4 && up[0] == 0 && up[1] == 0 && up[2] == 1 && up[3] == 1
+		successes := 0
+		for _, v := range up { // on a busy machine more of them fail
+			successes += int(v)
+		}
+		return successes >= 2 && up[0] == 0 && up[1] == 0
 	})
 	if n := s.db.Head().NumSeries(); n > 100 {
 		t.Errorf("the database has %d series", n)
