@@ -32,26 +32,32 @@ const maxLinked = 20
 // link adds to the first findings the functions that they are about, and the flame graphs of profiles that the server keeps. A server
 // without profiles adds none.
 func (a Analysis) link(ctx context.Context, server *remote.Server, window time.Duration, found []analysis.Finding) {
+	type asked struct {
+		workload   string
+		start, end int64
+	}
 	answers := true
+	answered := make(map[asked]kept)
 	functions := make(map[codelink.Key]*codelink.Functions)
 	for i := range found[:min(len(found), maxLinked)] {
 		f := &found[i]
 		key, _ := f.Key()
 		ours := false
 		f.Code = f.Linked(window, nil, func(event codelink.Event, workload string, start, end time.Time) bool {
-			if !answers || event != codelink.CPU { // the server does not say of which workloads it has others
-				return false
-			}
-			asked := codelink.Key{Workload: workload}
+			of, about := asked{workload, start.Unix(), end.Unix()}, codelink.Key{Workload: workload}
 			if _, known := functions[key]; !known && end.Equal(f.LastSeen) {
-				asked = key
+				about = key
 			}
-			kept, err := a.profiles(ctx, asked, start, end)
-			answers = err == nil
-			if ours = answers && (f.Instance == "" || f.Instance == kept.Instance); ours && asked.Event != "" {
-				functions[key] = kept.Functions
+			answer, known := answered[of]
+			if answers && (!known || about.Event != "") {
+				var err error
+				answer, err = a.profiles(ctx, about, start, end)
+				if answers = err == nil; answers {
+					answered[of], functions[about] = answer, answer.Functions
+				}
 			}
-			return ours && kept.Profiles > 0
+			ours = answers && (f.Instance == "" || f.Instance == answer.Instance)
+			return ours && answer.of(event) > 0
 		})
 		if f.Code != nil && ours {
 			name(f.Code, functions[key])
@@ -71,7 +77,16 @@ type kept struct {
 	Profiles int    `json:"profiles"`
 	Instance string `json:"instance"`
 
-	Functions *codelink.Functions `json:"functions"`
+	Events    map[codelink.Event]int `json:"events"`
+	Functions *codelink.Functions    `json:"functions"`
+}
+
+// of returns the number of profiles of an event.
+func (k kept) of(event codelink.Event) int {
+	if event == codelink.CPU {
+		return k.Profiles
+	}
+	return k.Events[event]
 }
 
 // profiles asks what the server keeps of a workload, and with an event which functions have the most samples of it.

@@ -96,6 +96,38 @@ func TestFunctionsOfAServer(t *testing.T) {
 	}
 }
 
+// A finding of a server links to the profiles of its event if the server keeps some of its workload, and else to those of CPU time.
+func TestLinksToProfilesOfEvents(t *testing.T) {
+	asked := 0
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		answer := kept{Profiles: 1}
+		if q := r.URL.Query(); q.Get("workload") == "web" && q.Get("start") == "700" { // not the window before
+			answer.Events = map[codelink.Event]int{codelink.Waits: 2, codelink.OCALLs: 1}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	defer web.Close()
+	server, err := remote.New("--server", web.URL, remote.Access{}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := []analysis.Finding{about(codelink.Waits, "web"), about(codelink.OCALLs, "web"), about(codelink.AEXs, "web"), about(codelink.OCALLs, "db")}
+	Analysis{Server: web.URL}.link(t.Context(), server, 5*time.Minute, found)
+	for i, want := range []string{"event=off-cpu", "event=ocalls", "", ""} {
+		code := found[i].Code
+		if code.Profile == "" || want == "" && strings.Contains(code.Profile, "event=") || !strings.Contains(code.Profile, want) {
+			t.Errorf("%s of %s: %s, want %q", code.Event, found[i].Workload, code.Profile, want)
+		}
+		if (code.Change != "") != (want == "") { // no profile of an event is from the window before
+			t.Errorf("%s of %s: the change is %q", code.Event, found[i].Workload, code.Change)
+		}
+	}
+	if asked != 6 { // each finding asks for its functions, and each workload once for the window before
+		t.Errorf("the server was asked %d times", asked)
+	}
+}
+
 // TestFunctionsInFiles has profiles of real programs, which a file of internal/analysis/codefind describes.
 func TestFunctionsInFiles(t *testing.T) {
 	const dir = "../analysis/codefind/testdata/"

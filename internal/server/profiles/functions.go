@@ -53,8 +53,7 @@ func (s *Store) ofKeys(asked []codelink.Key, start, end time.Time) (all []entry)
 		if slices.ContainsFunc(asked, func(k codelink.Key) bool {
 			return k.Event == event || event == codelink.CPU && k.Event == codelink.Calls
 		}) {
-			entries := s.between(event, start, end)
-			all = append(all, entries[max(0, len(entries)-maxRead):]...)
+			all = append(all, last(s.between(event, start, end))...)
 		}
 	}
 	return all

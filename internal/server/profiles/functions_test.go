@@ -167,6 +167,9 @@ func TestProfilesOfEvents(t *testing.T) {
 		if want := `"events":{"ocalls":2},"functions":{"event":"ocalls","samples":40,"unnamed":0,"top":[{"name":"ocall_print","share":1,`; !strings.Contains(body, `"profiles":2`) || !strings.Contains(body, want) {
 			t.Errorf("%s, want %s", body, want)
 		}
+		if _, body, _ := get(s, "/api/profiles?workload=db&"+span); !strings.Contains(body, `"profiles":2`) || strings.Contains(body, `"events"`) {
+			t.Errorf("of a workload without OCALLs: %s", body)
+		}
 	}
 	for _, workload := range []string{"web", "", "db"} {
 		if held := s.Held(codelink.OCALLs, workload, epoch, epoch.Add(time.Minute)); held != (workload != "db") || s.Held(codelink.AEXs, workload, epoch, epoch.Add(time.Minute)) {

@@ -17,18 +17,26 @@ const (
 	// may be partly outside of it, and a few of agents that were started again.
 	maxRead = 64
 	// maxKnown is the number of profiles whose workloads are remembered.
-	maxKnown = 4 * maxRead
+	maxKnown = 8 * maxRead
 )
 
 // Held reports whether a profile of an event in an interval has a sample of a workload, or any sample for an empty name. It reads
 // only the last hour of the interval.
 func (s *Store) Held(event codelink.Event, workload string, start, end time.Time) bool {
 	entries := s.between(event, start, end)
-	if workload == "" {
-		return len(entries) > 0
-	}
-	return slices.ContainsFunc(entries[max(0, len(entries)-maxRead):], func(e entry) bool { return s.workloads(e)[workload] })
+	return workload == "" && len(entries) > 0 || slices.ContainsFunc(last(entries), func(e entry) bool { return s.workloads(e)[workload] })
 }
+
+// having returns the profiles with a sample of a workload, of the last maxRead ones, or all for an empty name.
+func (s *Store) having(workload string, entries []entry) []entry {
+	if workload == "" {
+		return entries
+	}
+	return slices.DeleteFunc(last(entries), func(e entry) bool { return !s.workloads(e)[workload] })
+}
+
+// last returns the last maxRead profiles.
+func last(entries []entry) []entry { return entries[max(0, len(entries)-maxRead):] }
 
 // workloads returns the names of the workloads of a profile. It reads the file if they are not remembered. A file that cannot be
 // read has none.

@@ -49,8 +49,8 @@ func (s *Store) newRoutes() *http.ServeMux {
 // ServeHTTP answers GET /api/profiles and below.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// keptProfiles is the answer to GET /api/profiles: the profiles of CPU time that share time with the asked interval, and have a sample
-// of the asked workload.
+// keptProfiles is the answer to GET /api/profiles: the profiles that share time with the asked interval, and have a sample of the asked
+// workload. All figures except Events are of profiles of CPU time.
 type keptProfiles struct {
 	Profiles int       `json:"profiles"`
 	Instance string    `json:"instance"` // of the machine that they are of
@@ -58,7 +58,7 @@ type keptProfiles struct {
 	First    time.Time `json:"first,omitzero"` // beginning of the first one
 	Last     time.Time `json:"last,omitzero"`  // end of the last one
 	Limit    int64     `json:"limit_bytes"`    // for all that are kept
-	// Events are the numbers of profiles of other events in the interval, of any workload.
+	// Events are the numbers of profiles of other events. With a workload, only the last maxRead of each are counted.
 	Events map[codelink.Event]int `json:"events,omitempty"`
 	// Functions are those with the most samples of an event, if the request names one.
 	Functions *codelink.Functions `json:"functions,omitempty"`
@@ -76,18 +76,17 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	k, entries := keptProfiles{Limit: s.most, Instance: s.opts.Instance, Events: map[codelink.Event]int{}}, s.between(codelink.CPU, start, end)
+	workload := r.URL.Query().Get("workload")
+	if workload != "" && len(entries) > maxRead {
+		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, fmt.Errorf(
+			"the time range has %d profiles; the maximum with a workload is %d: use a shorter range", len(entries), maxRead))
+		return
+	}
+	entries = s.having(workload, entries)
 	for _, other := range codelink.Events()[1:] {
-		if n := len(s.between(other, start, end)); n > 0 {
+		if n := len(s.having(workload, s.between(other, start, end))); n > 0 {
 			k.Events[other] = n
 		}
-	}
-	if workload := r.URL.Query().Get("workload"); workload != "" {
-		if len(entries) > maxRead {
-			jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, fmt.Errorf(
-				"the time range has %d profiles; the maximum with a workload is %d: use a shorter range", len(entries), maxRead))
-			return
-		}
-		entries = slices.DeleteFunc(entries, func(e entry) bool { return !s.workloads(e)[workload] })
 	}
 	for _, e := range entries {
 		if k.Profiles == 0 {
@@ -101,7 +100,7 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("event") && k.Profiles+len(k.Events) > 0 {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		key := codelink.Key{Event: event, Workload: r.URL.Query().Get("workload"), Reason: codelink.Reason(r.URL.Query().Get("reason"))}
+		key := codelink.Key{Event: event, Workload: workload, Reason: codelink.Reason(r.URL.Query().Get("reason"))}
 		k.Functions = s.Functions(ctx, []codelink.Key{key}, start, end)[key]
 	}
 	jsonapi.Answer(w, k)
