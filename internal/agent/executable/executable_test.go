@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,19 +51,31 @@ func TestProbePointsOfRealCode(t *testing.T) {
 	}
 }
 
-// This is the most expensive file that is accepted: each name is far from the previous one.
+// A file chooses how many symbols it has, and where their names are: each far from the previous one is the most expensive.
 func TestReadingSymbolsIsBounded(t *testing.T) {
 	const table = 120
 	data := make([]byte, table+maxSymbols*elf.Sym64Size+1<<20)
-	for i := range uint32(maxSymbols) {
-		at := data[table+elf.Sym64Size*i:]
-		binary.LittleEndian.PutUint32(at, i%2*(1<<19)+i%1000)
-		at[4], at[6] = uint8(elf.STT_FUNC), 1
+	scatter := func(every uint32) {
+		for i := range uint32(maxSymbols) {
+			at := data[table+elf.Sym64Size*i:]
+			far := uint32(0)
+			if i%every == 0 {
+				far = 1 << 19
+			}
+			binary.LittleEndian.PutUint32(at, far+i%1000)
+			at[4], at[6] = uint8(elf.STT_FUNC), 1
+		}
 	}
-	p := &Program{file: bytes.NewReader(data), sections: []elf.Section64{
+	file := &countingReader{ReaderAt: bytes.NewReader(data)}
+	p := &Program{file: file, sections: []elf.Section64{
 		{Type: uint32(elf.SHT_SYMTAB), Off: table, Size: maxSymbols * elf.Sym64Size, Link: 1},
 		{Type: uint32(elf.SHT_STRTAB), Off: table + maxSymbols*elf.Sym64Size, Size: 1 << 20},
 	}}
+	scatter(2)
+	if err := p.Functions(func(Function) {}); err == nil || file.bytes > maxSymbols*elf.Sym64Size+maxWindows*windowSize {
+		t.Errorf("%d bytes are read of names that are far apart, %v", file.bytes, err)
+	}
+	scatter(32)
 	n := 0
 	if err := p.Functions(func(Function) { n++ }); err != nil || n != maxSymbols {
 		t.Errorf("%d functions, %v", n, err)
@@ -82,6 +95,40 @@ func TestReadingSymbolsIsBounded(t *testing.T) {
 	}
 }
 
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	io.ReaderAt
+	bytes int
+}
+
+func (r *countingReader) ReadAt(into []byte, at int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(into, at)
+	r.bytes += n
+	return n, err
+}
+
+// A file may name a section of relocations thousands of times, so that gigabytes would be read.
+func TestOverlappingRelocationsAreFew(t *testing.T) {
+	const entry, few, offset, address = 24, 1 << 10, 64, 0x1000
+	file := &countingReader{ReaderAt: bytes.NewReader(make([]byte, maxSymbols/few*entry+offset))}
+	p := &Program{
+		file: file, segments: []elf.Prog64{{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Off: offset, Vaddr: address, Filesz: 64}},
+	}
+	for range 2 * few {
+		p.sections = append(p.sections, elf.Section64{Type: uint32(elf.SHT_RELA), Off: offset, Size: maxSymbols / few * entry})
+	}
+	if _, err := p.Words(address, 1); err != nil || file.bytes < 2*maxSymbols*entry {
+		t.Errorf("%d bytes of relocations, %v", file.bytes, err)
+	}
+	for range 2 * few {
+		p.sections = append(p.sections, p.sections[0])
+	}
+	file.bytes = 0
+	if _, err := p.Words(address, 1); err == nil || file.bytes > 2*maxSymbols*entry+entry {
+		t.Errorf("%d bytes of overlapping relocations, %v", file.bytes, err)
+	}
+}
+
 func TestScriptIsNotELF(t *testing.T) {
 	if _, err := Read(strings.NewReader("#!/bin/sh")); !errors.Is(err, ErrNotELF) {
 		t.Errorf("a script: %v", err)
@@ -97,7 +144,7 @@ func TestLongNames(t *testing.T) {
 		table.WriteString(want[len(want)-1] + "\x00")
 	}
 	for _, backwards := range []bool{false, true} {
-		names, at := &names{file: bytes.NewReader(table.Bytes())}, 0
+		names, at := &names{file: bytes.NewReader(table.Bytes()), windows: 100}, 0
 		if backwards {
 			at = table.Len()
 		}
@@ -115,7 +162,7 @@ func TestLongNames(t *testing.T) {
 			}
 		}
 	}
-	if got := (&names{file: bytes.NewReader(table.Bytes())}).at(1 << 30); got != "" {
+	if got := (&names{file: bytes.NewReader(table.Bytes()), windows: 1}).at(1 << 30); got != "" {
 		t.Errorf("beyond the table is %q", got)
 	}
 }

@@ -34,9 +34,12 @@ func goNames(p *Program, addresses []uint64, found []string) {
 	}
 }
 
+// goTables are the sections that may have the table of functions.
+var goTables = []string{".gopclntab", ".data.rel.ro.gopclntab"}
+
 // goTable opens the table of functions, or returns nil if there is none.
 func goTable(p *Program) *symbols.GoTable {
-	s, ok := named(p, ".gopclntab", ".data.rel.ro.gopclntab")
+	s, ok := named(p, goTables...)
 	if !ok || elf.SectionType(s.Type) == elf.SHT_NOBITS {
 		return nil
 	}

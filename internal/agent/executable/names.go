@@ -107,6 +107,25 @@ func (p *Program) Names(addresses []uint64) ([]string, error) {
 	return found, err
 }
 
+// NamesCost returns how many bytes Names reads for a number of addresses, at most. The file may claim any number.
+func (p *Program) NamesCost(addresses int) uint64 {
+	const most, looks, reads = 1 << 40, 3, 2 // bytes of a section, looks for one by name, and reads of all relocations
+	cost := uint64(addresses)*2*symbols.Longest + uint64(len(p.sections))*looks*windowSize
+	relocations := uint64(0)
+	for _, s := range p.sections {
+		switch elf.SectionType(s.Type) {
+		case elf.SHT_SYMTAB, elf.SHT_DYNSYM:
+			cost += min(s.Size, most)
+		case elf.SHT_RELA:
+			relocations += min(s.Size, most)
+		}
+	}
+	if s, ok := named(p, goTables...); ok {
+		cost += min(s.Size, most) + reads*relocations
+	}
+	return cost
+}
+
 // symbol reads an entry of a table. It returns false if that is not code of the file.
 func (p *Program) symbol(entry []byte) (candidate, bool) {
 	section := binary.LittleEndian.Uint16(entry[6:])

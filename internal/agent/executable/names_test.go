@@ -66,6 +66,39 @@ func TestNamesAreThoseOfAddr2line(t *testing.T) {
 	}
 }
 
+// Looking for names reads at most what it is said to cost, and not much less for a large file.
+func TestNamesCostWhatIsSaid(t *testing.T) {
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{own, "/bin/true"} {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		file := &countingReader{ReaderAt: f}
+		p, err := Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var addresses []uint64
+		for _, s := range p.segments {
+			for at := s.Vaddr; elf.ProgFlag(s.Flags)&elf.PF_X != 0 && at < s.Vaddr+s.Memsz; at += 4096 {
+				addresses = append(addresses, at)
+			}
+		}
+		file.bytes = 0
+		if _, err := p.Names(addresses); err != nil {
+			t.Fatal(err)
+		}
+		if cost := p.NamesCost(len(addresses)); uint64(file.bytes) > cost || path == own && cost > 4*uint64(file.bytes) {
+			t.Errorf("%s: %d bytes are read for %d names, which cost %d", path, file.bytes, len(addresses), cost)
+		}
+	}
+}
+
 // alias reports whether two names are of one address.
 func alias(starts map[uint64][]string, a, b string) bool {
 	for _, names := range starts {

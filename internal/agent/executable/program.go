@@ -20,9 +20,11 @@ const (
 	maxSegments = 128
 	maxSections = 4096
 	maxSymbols  = 1 << 20
-	longestName = 2048 // of a function; those of C++ templates have hundreds of bytes
-	// Chunk is the number of bytes of a file that are read at once.
-	Chunk = 64 << 10
+	maxWindows  = 1 << 17 // reads of names of symbols; those of one table are usually in their order
+	longestName = 2048    // of a function; those of C++ templates have hundreds of bytes
+	// Chunk is the number of bytes of a file that are read at once, windowSize that of names of its symbols, and sectionChunk that of a section
+	// that is read as a whole.
+	Chunk, windowSize, sectionChunk = 64 << 10, 4 << 10, 1 << 20
 )
 
 // Program is an ELF file for x86-64: its segments and the location of its symbols.
@@ -134,7 +136,7 @@ func Mentions(p *Program, choice ...string) (found string, err error) {
 
 // eachSymbol calls f for each entry of both symbol tables.
 func eachSymbol(p *Program, f func(entry []byte, names *names)) error {
-	left := uint64(2 * maxSymbols) // of all tables, which may overlap; a usual file has two
+	left, windows := uint64(2*maxSymbols), maxWindows // of all tables, which may overlap; a usual file has two
 	for _, s := range p.sections {
 		if t := elf.SectionType(s.Type); t != elf.SHT_SYMTAB && t != elf.SHT_DYNSYM {
 			continue
@@ -143,9 +145,12 @@ func eachSymbol(p *Program, f func(entry []byte, names *names)) error {
 			return errors.New("reading symbols: too many, or without names")
 		}
 		left -= s.Size / elf.Sym64Size
-		names := &names{file: p.file, from: p.sections[s.Link].Off}
+		names := &names{file: p.file, from: p.sections[s.Link].Off, windows: windows}
 		if err := p.entries(s, elf.Sym64Size, func(entry []byte) { f(entry, names) }); err != nil {
 			return fmt.Errorf("reading symbols: %w", err)
+		}
+		if windows = names.windows; windows == 0 {
+			return errors.New("reading symbols: their names are too far apart")
 		}
 	}
 	return nil
@@ -164,9 +169,12 @@ func (p *Program) Section(name string, most uint64) (data []byte, address uint64
 	if !ok || s.Addr == 0 || s.Size > most {
 		return nil, 0
 	}
-	data, err := io.ReadAll(io.NewSectionReader(p.file, int64(s.Off&(1<<62-1)), int64(s.Size)))
-	if err != nil || uint64(len(data)) != s.Size {
-		return nil, 0
+	data = make([]byte, s.Size)
+	for at := 0; at < len(data); {
+		n, err := p.file.ReadAt(data[at:min(at+sectionChunk, len(data))], int64((s.Off+uint64(at))&(1<<62-1)))
+		if at += n; err != nil && at < len(data) {
+			return nil, 0
+		}
 	}
 	return data, s.Addr
 }
@@ -176,7 +184,7 @@ func named(p *Program, choice ...string) (elf.Section64, bool) {
 	if int(p.sectionNames) >= len(p.sections) {
 		return elf.Section64{}, false
 	}
-	names := &names{file: p.file, from: p.sections[p.sectionNames].Off}
+	names := &names{file: p.file, from: p.sections[p.sectionNames].Off, windows: maxSections}
 	for _, s := range p.sections {
 		if slices.Contains(choice, names.at(s.Name)) {
 			return s, true
@@ -206,16 +214,21 @@ func (p *Program) entries(s elf.Section64, size int, f func([]byte)) error {
 // names reads a string table through a window, because names of neighbouring symbols are usually near each other.
 // The window is small, because a hostile file may have them far apart.
 type names struct {
-	file   io.ReaderAt
-	from   uint64
-	start  uint64
-	length int
-	window [4 << 10]byte
+	file    io.ReaderAt
+	from    uint64
+	windows int // that may still be read; without one, names are empty
+	start   uint64
+	length  int
+	window  [windowSize]byte
 }
 
 func (n *names) at(index uint32) string {
 	name, whole := n.inWindow(uint64(index))
+	if !whole && n.windows == 0 {
+		return ""
+	}
 	if !whole {
+		n.windows--
 		n.length, _ = n.file.ReadAt(n.window[:], int64((n.from+uint64(index))&(1<<62-1))) // a short read means the end of the file
 		n.start = uint64(index)
 		name, _ = n.inWindow(n.start)
@@ -247,11 +260,16 @@ func (p *Program) Words(address uint64, n int) ([]uint64, error) {
 	if err := readAt(p.file, offset, words); err != nil {
 		return nil, fmt.Errorf("reading %d words at %#x: %w", n, address, err)
 	}
+	left := uint64(2 * maxSymbols) // relocations of all sections, which may overlap; a usual file has two sections
 	for _, s := range p.sections {
 		const withAddends = 4 // type of a section of relocations
-		if s.Type != withAddends || s.Size/24 > maxSymbols {
+		if s.Type != withAddends {
 			continue
 		}
+		if s.Size/24 > left {
+			return nil, errors.New("reading relocations: too many")
+		}
+		left -= s.Size / 24
 		err := p.entries(s, 24, func(entry []byte) { // where, what, addend
 			where := binary.LittleEndian.Uint64(entry) - address
 			what := elf.R_X86_64(binary.LittleEndian.Uint32(entry[8:]))

@@ -56,7 +56,7 @@ func (p *Program) usdtNotes() (base uint64, notes []byte, err error) {
 	if int(p.sectionNames) >= len(p.sections) {
 		return 0, nil, nil
 	}
-	names := &names{file: p.file, from: p.sections[p.sectionNames].Off}
+	names := &names{file: p.file, from: p.sections[p.sectionNames].Off, windows: maxSections}
 	for _, s := range p.sections {
 		switch names.at(s.Name) {
 		case ".stapsdt.base":
