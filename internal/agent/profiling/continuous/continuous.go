@@ -39,6 +39,8 @@ const (
 	locations, stackBytes = 1 << 17, 64 << 20
 	// moments limits the times of samples in a profile. Writing one takes a kilobyte of memory.
 	moments = 1 << 15
+	// work limits the bytes of symbols that are read for a profile. Reading them takes two seconds at most.
+	work = 512 << 20
 	// sampleCost is the CPU time of one sample. See docs/user/profile.md.
 	sampleCost = 20 * time.Microsecond
 	// oneOf is the number of events that a sample stands for, of system calls and the like. There may be a million in a second.
@@ -112,7 +114,7 @@ func (p *Profiler) Init(context.Context) error {
 	// The kernel's list of symbols is opened here, because the kernel checks the privilege to see addresses when the file is
 	// opened.
 	p.table = symbol.New(symbol.Options{
-		Proc: p.opts.Proc, Sys: p.opts.Sys, Cgroup: p.opts.Cgroup, Debug: p.opts.Debug, Reads: p.opts.Reads, Remember: true,
+		Proc: p.opts.Proc, Sys: p.opts.Sys, Cgroup: p.opts.Cgroup, Debug: p.opts.Debug, Reads: p.opts.Reads, Remember: true, Work: work,
 	})
 	p.cpu = newSource(sampler, p.table)
 	p.hertz = usual

@@ -152,6 +152,16 @@ func (t *Table) resolveFile(f *file, list []int, locations []Location, names []N
 	}
 }
 
+// cost returns how many bytes are read for the names of a number of locations in a file.
+func (t *Table) cost(f *file, locations int) uint64 {
+	cost := f.program.NamesCost(locations)
+	if debug := t.debugFile(f.buildID); debug != nil {
+		cost += debug.program.NamesCost(locations)
+		_ = debug.Close() // nothing was written
+	}
+	return cost
+}
+
 // debugFile opens the debug file with a build ID, or returns nil.
 func (t *Table) debugFile(buildID string) *file {
 	if len(buildID) < 4 || t.Debug == "" {

@@ -82,25 +82,37 @@ func (t *Table) openPerfMap(p *Process) (*os.File, error) {
 	})
 }
 
-// resolveProgram finds the names of code that a process has generated.
-func (t *Table) resolveProgram(p *Process, list []int, locations []Location, names []Name) {
-	for _, i := range list {
-		names[i].Reason = noPerfMap
-	}
+// perfMap opens the perf map of a process, and returns how many bytes of it are read. It returns nil if there is none.
+func (t *Table) perfMap(p *Process) (file *os.File, size uint64) {
 	if p.root == nil {
-		return
+		return nil, 0
 	}
 	file, err := t.openPerfMap(p)
 	if err != nil {
+		return nil, 0
+	}
+	var info unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &info); err != nil {
+		_ = file.Close() // nothing was written
+		return nil, 0
+	}
+	return file, uint64(min(max(info.Size, 0), maxPerfMap))
+}
+
+// resolveProgram finds the names of code that a process has generated in its perf map, which may be nil.
+func (t *Table) resolveProgram(p *Process, file *os.File, size int64, list []int, locations []Location, names []Name) {
+	for _, i := range list {
+		names[i].Reason = noPerfMap
+	}
+	if file == nil {
 		return
 	}
-	defer file.Close()
 	var all []uint64
 	for _, i := range list {
 		all = append(all, locations[i].Address)
 	}
 	addresses, index := sorted(all)
-	found := symbols.PerfMap(io.NewSectionReader(t.host.Reader(uint32(p.PID), file), 0, maxPerfMap), addresses)
+	found := symbols.PerfMap(io.NewSectionReader(t.host.Reader(uint32(p.PID), file), 0, size), addresses)
 	for k, i := range list {
 		if name := found[index[k]]; name != "" {
 			names[i].System, names[i].Reason = name, ""

@@ -48,6 +48,7 @@ const (
 	hidden     = "the kernel does not show its symbols (kernel.kptr_restrict, CAP_SYSLOG)"
 	foreign    = "no function of the kernel covers the address"
 	tooMuch    = "more processes or mappings than are kept"
+	costly     = "reading the symbols of its workload takes too long"
 )
 
 // Libraries that are not files.
@@ -66,6 +67,8 @@ type Options struct {
 	Watch  []watch.Rule
 	// Remember keeps the names that were found in files and in the kernel, so that the next Resolve need not read these again.
 	Remember bool
+	// Work limits the bytes of tables of symbols and of perf maps that one Resolve reads. 0 is no limit.
+	Work uint64
 }
 
 // Table contains processes, their mappings and files.
@@ -387,12 +390,19 @@ func (t *Table) Resolve(locations []Location) []Name {
 			files[m.file] = append(files[m.file], i)
 		}
 	}
+	var sources []source
 	for f, list := range files {
-		t.resolveFile(f, list, locations, names)
+		of := locations[list[0]].Process // others may use the file too
+		sources = append(sources, source{list, of.Workload, t.cost(f, len(list)), func() { t.resolveFile(f, list, locations, names) }})
 	}
 	for p, list := range programs {
-		t.resolveProgram(p, list, locations, names)
+		file, size := t.perfMap(p)
+		sources = append(sources, source{list, p.Workload, size, func() { t.resolveProgram(p, file, int64(size), list, locations, names) }})
+		if file != nil {
+			defer file.Close()
+		}
 	}
+	t.readInTurn(sources, names)
 	if len(kernel) > 0 {
 		t.resolveKernel(kernel, locations, names)
 	}
