@@ -118,6 +118,9 @@ func (h Processes) Described(tgid uint32) (watch.Process, error) {
 
 // Matches reports whether one of the rules names a process.
 func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
+	if len(rules) == 0 {
+		return false // nothing need be read
+	}
 	is, err := h.Described(tgid)
 	return err == nil && watch.Matches(rules, is)
 }
