@@ -38,6 +38,9 @@ func loadEvents(s *Sampler, events []Event) error {
 				if s.functions, err = bpf.LoadUserProbe(s.object, "function_called"); err != nil {
 					return err
 				}
+				if err = loadUsers(s); err != nil {
+					return err
+				}
 			}
 			s.ready[e] = nil
 		case e == AEX:

@@ -18,6 +18,8 @@ const (
 	maxMappings    = 128
 	maxUnwound     = 1024
 	maxCompat      = 65536
+	maxUsersRow    = 4096
+	maxUsersSteps  = 32768
 )
 
 // The values of enum probed.
@@ -35,6 +37,21 @@ const (
 	tallyBegan       = 4
 	tallyEnded       = 5
 	tallyTallies     = 6
+)
+
+// The values of enum users_entry.
+const (
+	usersAddress = 0
+	usersError   = 1
+	usersN       = 2
+	usersFirst   = 3
+)
+
+// The values of enum users_error.
+const (
+	usersChanged = 1
+	usersMany    = 2
+	usersUnknown = 3
 )
 
 // stackKey mirrors struct stack_key.

@@ -267,5 +267,6 @@ int take_sample(struct perf_context *ctx)
 }
 
 #include "events.h"
+#include "users.h"
 
 char LICENSE[] SEC("license") = "GPL";

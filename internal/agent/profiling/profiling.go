@@ -135,6 +135,7 @@ type Sampler struct {
 	every      int
 	kept       map[stackKey][]uint64 // of OffCPU: a wait may end long after its stack was drained
 	functions  *bpf.UserProbe        // of OCalls and ECalls
+	users      *fileUsers            // of OCalls and ECalls; nil if the kernel does not know them
 	attached   []string              // the programs of an event on tracepoints
 	unseen     []string
 	cleared    uint64          // calls and waits that forgetAll has removed
@@ -182,7 +183,7 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 		errs = append(errs, s.object.Resize("ignored", 1))
 	}
 	if counter {
-		for _, name := range []string{"calling", "waits", "ocall_tables"} {
+		for _, name := range []string{"calling", "waits", "ocall_tables", "file_users"} {
 			errs = append(errs, s.object.Resize(name, 1))
 		}
 	} else {

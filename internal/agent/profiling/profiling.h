@@ -18,6 +18,23 @@ enum limits {
 	MAPPINGS = 128,	  /* of code of a process that is unwound */
 	UNWOUND = 1024,	  /* processes that are unwound */
 	COMPAT = 0x10000, /* a call of a 32-bit program, which has other numbers */
+	USERS_ROW = 4096, /* entries of an answer about the processes that map a file */
+	USERS_STEPS = 1 << 15, /* through its mappings, of which each takes two */
+};
+
+/* The entries of an answer about the processes that map a file. */
+enum users_entry {
+	USERS_ADDRESS, /* the question: where the file is mapped */
+	USERS_ERROR,   /* one of enum users_error, or below 0 one of the kernel */
+	USERS_N,
+	USERS_FIRST, /* the process IDs follow */
+};
+
+/* Why the processes that map a file are not known. */
+enum users_error {
+	USERS_CHANGED = 1, /* the mappings changed while they were read */
+	USERS_MANY,	   /* there are too many */
+	USERS_UNKNOWN,	   /* the kernel does not report whose a mapping is */
 };
 
 /*
@@ -133,5 +150,7 @@ GO_TYPE(profiling, struct code, code);
 GO_TYPE(profiling, struct codes, codes);
 GO_VALUES(profiling, enum probed, probed);
 GO_VALUES(profiling, enum tally, tally);
+GO_VALUES(profiling, enum users_entry, );
+GO_VALUES(profiling, enum users_error, );
 
 #endif

@@ -13,6 +13,9 @@ import (
 	"os"
 	"path"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/agent/profiling"
@@ -25,11 +28,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
-// Limits. What exceeds them is not sampled. Tenants share the places of the first three.
+// Limits. What exceeds them is not sampled, or not stated. Tenants share the places of the first four.
 const (
 	maxFiles     = 64
 	maxFunctions = 4096 // of all files
 	maxTables    = 64
+	maxStated    = 16      // problems
 	maxKnown     = 1 << 16 // processes
 	// maxCandidates is the number of files in one scan, the same file once for each process.
 	maxCandidates = 1 << 10
@@ -37,6 +41,9 @@ const (
 	// takes long is repeated later: scans take at most one listShare-th of the time.
 	listEvery = time.Second
 	listShare = 20
+	// tenantTime is the time for files of one tenant in a scan, after which it waits for the next one. A usual file takes a few milliseconds,
+	// and a hostile one seconds.
+	tenantTime = 200 * time.Millisecond
 )
 
 // Options configure a Finder.
@@ -55,10 +62,11 @@ type Finder struct {
 	users     *users
 	functions int
 	next      time.Time // of the next scan
-	// Places of the files, the functions and the tables.
-	filePlaces, functionPlaces, tablePlaces *tenant.Quota
-	problems                                []string
-	stated                                  map[string]bool // all problems since the start
+	// Places of the files, the functions, the tables and the problems.
+	filePlaces, functionPlaces, tablePlaces, problemPlaces *tenant.Quota
+
+	problems []string
+	stated   map[string]bool // all problems since the start
 }
 
 // looked is a process at the last look.
@@ -83,6 +91,7 @@ func New(o Options) *Finder {
 	return &Finder{
 		Options: o, files: map[hostfs.FileID]*file{}, tables: map[profiling.Table]bool{}, known: map[int]looked{}, stated: map[string]bool{}, users: newUsers(o.Host),
 		filePlaces: tenant.NewQuota(maxFiles), functionPlaces: tenant.NewQuota(maxFunctions), tablePlaces: tenant.NewQuota(maxTables),
+		problemPlaces: tenant.NewQuota(maxStated),
 	}
 }
 
@@ -103,22 +112,21 @@ func (f *Finder) Close() error {
 func (f *Finder) Functions() int { return f.functions }
 
 // Problems returns the reasons why functions that were found are not sampled, as text for users. Each is returned once, and no more
-// than 16 in all, because a process can have any number of broken files.
+// than maxStated in all, because a process can have any number of broken files.
 func (f *Finder) Problems() []string {
 	p := f.problems
 	f.problems = nil
 	return p
 }
 
-// problem states why functions are not sampled, if there is an error. One that does not answer in time is stated too, because a
-// profile may end before it does.
-func (f *Finder) problem(file string, err error) {
-	const most = 16
+// problem states why functions of a tenant's file are not sampled, if there is an error. One that does not answer in time is stated too,
+// because a profile may end before it does.
+func (f *Finder) problem(of tenant.Tenant, file string, err error) {
 	if err == nil {
 		return
 	}
 	what := fmt.Sprintf("not all calls in %s are sampled: %v", path.Base(file), err)
-	if len(f.stated) < most && !f.stated[what] {
+	if !f.stated[what] && f.problemPlaces.Take(of) == nil {
 		f.stated[what] = true
 		f.problems = append(f.problems, what)
 	}
@@ -141,12 +149,19 @@ func (f *Finder) Find() error {
 			found = append(found, f.look(pid, seen, maxCandidates-len(found))...)
 		}
 		f.users.finish()
+		spent := map[tenant.Tenant]time.Duration{}
 		for _, one := range found {
+			of, started := f.Host.Reads.Tenant(one.pid), time.Now()
+			if spent[of] > tenantTime {
+				delete(seen, one.pid) // the next look tries again
+				continue
+			}
 			err := f.runtime(one.pid, one.Mapping, one.runtime)
 			if reader.Unanswered(err) || errors.Is(err, errUnsafe) {
-				delete(seen, one.pid) // the next look tries again
+				delete(seen, one.pid)
 			}
-			f.problem(string(one.Path), err)
+			f.problem(of, string(one.Path), err)
+			spent[of] += time.Since(started)
 		}
 		f.known = seen
 		f.next = began.Add(max(listEvery, listShare*time.Since(began)))
@@ -165,9 +180,10 @@ func (f *Finder) Find() error {
 
 // takeTable takes a place for a table, if there is one for its tenant.
 func (f *Finder) takeTable(t profiling.Table) bool {
-	err := f.tablePlaces.Take(f.Host.Reads.Tenant(t.PID))
+	of := f.Host.Reads.Tenant(t.PID)
+	err := f.tablePlaces.Take(of)
 	if err != nil {
-		f.problem(fmt.Sprintf("process %d", t.PID), fmt.Errorf("the limit is %d tables of OCALLs: %w", maxTables, err))
+		f.problem(of, fmt.Sprintf("process %d", t.PID), fmt.Errorf("the limit is %d tables of OCALLs: %w", maxTables, err))
 	}
 	return err == nil
 }
@@ -280,16 +296,28 @@ func (f *Finder) runtime(pid int, m hostfs.Mapping, runtime string) error {
 		if c.Out == f.Out {
 			addresses = append(addresses, c.Address)
 		} else if f.Out && c.Table {
-			err = errors.Join(err, f.probe(one, []uint64{c.Address}, true))
+			err = errors.Join(err, f.probe(pid, one, []uint64{c.Address}, true))
 		}
 	}
-	err = errors.Join(err, f.probe(one, addresses, false))
+	err = errors.Join(err, f.probe(pid, one, addresses, false))
 	one.done = !errors.Is(err, errUnsafe)
 	return err
 }
 
-// probe attaches to functions of a file that have no probe yet.
-func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
+// mappedBy returns the processes that map a file that one of them has. The kernel knows them, also those that do not answer.
+func (f *Finder) mappedBy(pid int, opened *os.File) ([]int, error) {
+	page, err := reader.Of(f.Host.Reads, pid, func() ([]byte, error) {
+		return unix.Mmap(int(opened.Fd()), 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_PRIVATE)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Munmap(page) }() // it is not in use
+	return profiling.MappedBy(f.Sampler, uint64(uintptr(unsafe.Pointer(&page[0]))))
+}
+
+// probe attaches to functions of a file that have no probe yet. A process has mapped the file.
+func (f *Finder) probe(pid int, one *file, addresses []uint64, table bool) error {
 	var fresh []uint64
 	var sites []profiling.Function
 	var errs []error
@@ -305,7 +333,7 @@ func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
 		}
 	}
 	if len(sites) > 0 {
-		if err := f.users.answer(one.mapped); err != nil {
+		if err := f.users.answer(one.mapped, func() ([]int, error) { return f.mappedBy(pid, one.opened) }); err != nil {
 			return errors.Join(append(errs, err)...) // the next look tries again
 		}
 	}
@@ -345,10 +373,10 @@ func (f *Finder) table(t profiling.Table) bool {
 			continue
 		}
 		err := f.tableIn(t, m)
-		f.problem(string(m.Path), err)
+		f.problem(f.Host.Reads.Tenant(t.PID), string(m.Path), err)
 		return !reader.Unanswered(err) && !errors.Is(err, errUnsafe)
 	}
-	f.problem(fmt.Sprintf("process %d", t.PID), errors.New("its OCALL table is in no file"))
+	f.problem(f.Host.Reads.Tenant(t.PID), fmt.Sprintf("process %d", t.PID), errors.New("its OCALL table is in no file"))
 	return true
 }
 
@@ -362,5 +390,5 @@ func (f *Finder) tableIn(t profiling.Table, m hostfs.Mapping) error {
 		return errors.New("the OCALL table is not in the file")
 	}
 	all, err := functions.OCalls(one.program, address)
-	return errors.Join(err, f.probe(one, all, false))
+	return errors.Join(err, f.probe(t.PID, one, all, false))
 }

@@ -4,16 +4,19 @@ package calls
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
@@ -142,15 +145,12 @@ func TestEachECallIsSampled(t *testing.T) {
 	}
 }
 
-// A process that holds the lock of its memory, in a mount namespace of its own, concerns the programs of its tenant only. Those of another user
-// are sampled, and why the others are not is stated. Since Linux 6.17, mappings can be read without the lock, so that all are sampled.
-func TestAStuckProcessConcernsItsTenant(t *testing.T) {
-	const nobody = 65534
-	if os.Getenv("SDK_APP") != "" {
-		t.Skip("this machine has no compiler")
-	}
-	privilegetest.Alone(t) // before the process is stuck: tests of other packages may read it without a deadline
-	stuck := exec.Command(boundarytest.Build(t, filepath.Join(t.TempDir(), "stuck"), "../../../../test/e2e/progs/stuck.c", "-lpthread"), "lock", t.TempDir())
+// stick starts a process that holds the lock of its memory for ever, and returns it and its program.
+func stick(t *testing.T) (pid int, program string) {
+	t.Helper()
+	privilegetest.Alone(t) // tests of other packages may read it without a deadline
+	program = boundarytest.Build(t, filepath.Join(t.TempDir(), "stuck"), "../../../../test/e2e/progs/stuck.c", "-lpthread")
+	stuck := exec.Command(program, "lock", t.TempDir())
 	out, err := stuck.StdoutPipe()
 	if err == nil {
 		err = stuck.Start()
@@ -165,33 +165,95 @@ func TestAStuckProcessConcernsItsTenant(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+	return stuck.Process.Pid, program
+}
+
+// A process that holds the lock of its memory and has never answered concerns the files that it maps, and no others of its tenant and mount
+// namespace. Without the kernel's knowledge it would concern all of them.
+func TestAStuckProcessConcernsTheFilesThatItMaps(t *testing.T) {
+	if os.Getenv("SDK_APP") != "" {
+		t.Skip("this machine has no compiler")
+	}
+	stuck, its := stick(t)
 	sampler, f := finder(t, profiling.ECalls)
-	same := start(t, boundarytest.SDKApp(t, "profilesame", "-fno-omit-frame-pointer"))
-	program := boundarytest.SDKApp(t, "profileother", "-fno-omit-frame-pointer")
-	for dir := filepath.Dir(program); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil { // the other user runs it
+	a := start(t, boundarytest.SDKApp(t, "profilesame", "-fno-omit-frame-pointer"))
+	find(t, f, func() bool {
+		a.do("ecall 1 0 1")
+		by, _ := drained(t, sampler, a.cmd.Process.Pid)
+		return len(by) == 1
+	})
+	for range 2 { // it has not answered at the scan before either
+		f.users.begin()
+	}
+	f.users.silent(stuck, reader.ErrStuck)
+	f.users.finish()
+	for file, safe := range map[string]bool{a.cmd.Path: true, its: false} {
+		opened, err := os.Open(file)
+		if err != nil {
 			t.Fatal(err)
+		}
+		defer opened.Close()
+		if err := f.users.answer(hostfs.FileID{}, func() ([]int, error) { return f.mappedBy(os.Getpid(), opened) }); errors.Is(err, errUnsafe) == safe || safe && err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if err := f.users.answer(hostfs.FileID{}, notKnown); !errors.Is(err, errUnsafe) {
+			t.Errorf("%s, without the kernel: %v", file, err)
 		}
 	}
-	cmd := exec.Command(program)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	p := proctest.Start(t, cmd)
-	other := &app{t, p.Cmd, p.In, p.Out}
-	_, err = f.Host.Mappings(uint32(stuck.Process.Pid))
-	known, stated, by := err == nil, "", map[int]uint64{}
-	find(t, f, func() bool {
-		same.do("ecall 1 0 1")
-		other.do("ecall 1 0 1")
-		if err := sampler.Drain(func(one *profiling.Sample) { by[one.PID] += one.Samples }); err != nil {
-			t.Fatal(err)
+}
+
+// TestTheKernelKnowsWhichProcessesMapAFile compares its answer with the mappings in /proc.
+func TestTheKernelKnowsWhichProcessesMapAFile(t *testing.T) {
+	_, f := finder(t, profiling.ECalls)
+	program := boundarytest.SDKApp(t, "profilemapped", "-fno-omit-frame-pointer")
+	opened, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	var want []int
+	for range 5 {
+		if got, err := f.mappedBy(os.Getpid(), opened); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v map the file, want %v: %v", got, want, err)
 		}
-		stated += strings.Join(f.Problems(), "\n")
-		why := fmt.Sprintf("does not answer: process %d", stuck.Process.Pid)
-		return by[other.cmd.Process.Pid] > 0 && (known && by[same.cmd.Process.Pid] > 0 || !known && strings.Contains(stated, why))
-	})
-	t.Logf("the mappings of the stuck process are known: %v; %s", known, stated)
-	if n := by[same.cmd.Process.Pid]; !known && n > 0 {
-		t.Errorf("%d samples of a program that may have the files of the stuck process", n)
+		want = append(want, start(t, program).cmd.Process.Pid)
+		slices.Sort(want)
+	}
+	for _, pid := range want {
+		if maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid)); err != nil || !strings.Contains(string(maps), program) {
+			t.Errorf("process %d: %v, %s", pid, err, maps)
+		}
+	}
+}
+
+// A process can map a file very often. The kernel runs the program for a limited time then, and what it has found is not used.
+func TestAFileThatIsMappedVeryOften(t *testing.T) {
+	_, f := finder(t, profiling.ECalls)
+	opened, err := os.Create(filepath.Join(t.TempDir(), "mapped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	mapped := 0
+	add := func(n int) {
+		for range n {
+			page, err := unix.Mmap(int(opened.Fd()), int64(mapped%2)*4096, 4096, unix.PROT_READ, unix.MAP_PRIVATE) // neighbours are not merged
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unix.Munmap(page) })
+			mapped++
+		}
+	}
+	add(15_000)
+	began := time.Now()
+	if got, err := f.mappedBy(os.Getpid(), opened); err != nil || len(got) > 0 {
+		t.Errorf("with %d mappings: %v, %v", mapped, got, err)
+	}
+	t.Logf("%d mappings took %v", mapped, time.Since(began))
+	add(20_000)
+	if got, err := f.mappedBy(os.Getpid(), opened); err == nil {
+		t.Errorf("with %d mappings: %v", mapped, got)
 	}
 }
 

@@ -128,15 +128,18 @@ func (u *users) finish() {
 // errUnsafe is the error of a file that is not probed, because the kernel would wait for one of its processes.
 var errUnsafe = errors.New("a process that may map the file does not answer")
 
-// answer returns an error if a process that maps a file holds the lock of its memory, or if one that does not answer may map it.
-func (u *users) answer(file hostfs.FileID) error {
-	if u.unknown != nil {
+// answer returns an error if a process that maps a file holds the lock of its memory, or may do so. mappedBy returns the processes that
+// map it. If it cannot, those of the scan count, and a process with unknown mappings may be one of them.
+func (u *users) answer(file hostfs.FileID, mappedBy func() ([]int, error)) error {
+	of := u.now.of[file]
+	if all, err := mappedBy(); err == nil {
+		of = all
+	} else if u.unknown != nil {
 		return fmt.Errorf("%w: %w", errUnsafe, u.unknown)
-	}
-	if one := u.mayMap(u.now.of[file]); one != nil {
+	} else if one := u.mayMap(of); one != nil {
 		return fmt.Errorf("%w: process %d: %w", errUnsafe, one.pid, one.err)
 	}
-	for _, pid := range u.now.of[file] {
+	for _, pid := range of {
 		if err := u.host.Answers(uint32(pid)); err != nil {
 			return fmt.Errorf("%w: process %d: %w", errUnsafe, pid, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,6 +65,9 @@ func started(t *testing.T, proc string, pid, ticks, stack int) {
 
 var shared, private = hostfs.FileID{Device: 1, Inode: 2}, hostfs.FileID{Device: 1, Inode: 3}
 
+// notKnown is the answer of a kernel that does not know which processes map a file.
+func notKnown() ([]int, error) { return nil, errors.New("not known") }
+
 // A process that has never answered may map the files of its own mount namespace and tenant, and no others.
 func TestAProcessThatDoesNotAnswerConcernsItsOwnFiles(t *testing.T) {
 	app := process{pid: 7, user: 1000, root: "1"}
@@ -83,11 +87,11 @@ func TestAProcessThatDoesNotAnswerConcernsItsOwnFiles(t *testing.T) {
 		u.note(app.pid, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
 		u.silent(tt.stuck.pid, tt.reason)
 		u.finish()
-		err := u.answer(shared)
+		err := u.answer(shared, notKnown)
 		if tt.safe && err != nil || !tt.safe && (!errors.Is(err, errUnsafe) || !strings.Contains(err.Error(), "process 8")) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := u.answer(private); (err != nil) != (len(u.unread) > 0) {
+		if err := u.answer(private, notKnown); (err != nil) != (len(u.unread) > 0) {
 			t.Errorf("%s: the answer for a file without a known process is %v", name, err)
 		}
 	}
@@ -103,8 +107,8 @@ func TestAProcessThatAnsweredBeforeConcernsItsFiles(t *testing.T) {
 		u.note(7, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
 		u.silent(8, reader.ErrStuck)
 		u.finish()
-		if of := u.now.of[private]; u.answer(shared) != nil || len(of) != 1 || of[0] != 8 {
-			t.Errorf("the answer is %v, and %v map the private file", u.answer(shared), of)
+		if of := u.now.of[private]; u.answer(shared, notKnown) != nil || len(of) != 1 || of[0] != 8 {
+			t.Errorf("the answer is %v, and %v map the private file", u.answer(shared, notKnown), of)
 		}
 	}
 	for what, now := range map[string][2]int{"another process": {200, 7}, "another program": {100, 8}} {
@@ -115,7 +119,7 @@ func TestAProcessThatAnsweredBeforeConcernsItsFiles(t *testing.T) {
 		again.note(7, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
 		again.silent(8, reader.ErrStuck)
 		again.finish()
-		if err := again.answer(shared); !errors.Is(err, errUnsafe) {
+		if err := again.answer(shared, notKnown); !errors.Is(err, errUnsafe) {
 			t.Errorf("%s that does not answer: %v", what, err)
 		}
 	}
@@ -128,15 +132,15 @@ func TestTheMemoryForUsersIsBounded(t *testing.T) {
 		maps[i].File.Inode = uint64(i)
 	}
 	u.note(7, host.Program{}, maps)
-	if len(u.now.of) != maxMapped || u.now.uses != maxMapped || !errors.Is(u.answer(shared), errUnsafe) {
-		t.Errorf("%d files with %d users are kept, and the answer is %v", len(u.now.of), u.now.uses, u.answer(shared))
+	if len(u.now.of) != maxMapped || u.now.uses != maxMapped || !errors.Is(u.answer(shared, notKnown), errUnsafe) {
+		t.Errorf("%d files with %d users are kept, and the answer is %v", len(u.now.of), u.now.uses, u.answer(shared, notKnown))
 	}
 	u.begin()
 	for pid := range maxUnread + 1 {
 		u.silent(pid+1, reader.ErrStuck)
 	}
-	if len(u.unread) != maxUnread || !errors.Is(u.answer(shared), errUnsafe) {
-		t.Errorf("%d processes are kept, and the answer is %v", len(u.unread), u.answer(shared))
+	if len(u.unread) != maxUnread || !errors.Is(u.answer(shared, notKnown), errUnsafe) {
+		t.Errorf("%d processes are kept, and the answer is %v", len(u.unread), u.answer(shared, notKnown))
 	}
 }
 
@@ -161,20 +165,27 @@ func TestTenantsShareFiles(t *testing.T) {
 	if err := add(1001, 1000); err != nil {
 		t.Errorf("the next tenant: %v", err)
 	}
-	f.problem("libsgx_urts.so", refused)
+	f.problem(tenant.Tenant{User: 1000}, "libsgx_urts.so", refused)
 	if p := f.Problems(); len(p) != 1 || !strings.Contains(p[0], "the limit is 64 files: its user or control group has reached its quota") {
 		t.Errorf("%q", p)
 	}
 }
 
-func TestProblemsAreFew(t *testing.T) {
-	f, stated := New(Options{}), 0
-	for i := range 100 {
-		f.problem("libsgx_urts.so", errors.New("same"))
-		f.problem(strconv.Itoa(i), errors.New("broken"))
-		stated += len(f.Problems())
+// Each tenant can have a problem stated, however many others have.
+func TestTenantsShareProblems(t *testing.T) {
+	f := New(Options{})
+	stated := func(user uint32) int {
+		for i := range 100 {
+			f.problem(tenant.Tenant{User: user}, "libsgx_urts.so", fmt.Errorf("the same of %d", user))
+			f.problem(tenant.Tenant{User: user}, strconv.Itoa(i), fmt.Errorf("broken by %d", user))
+		}
+		return len(f.Problems())
 	}
-	if stated != 16 {
-		t.Errorf("%d problems are stated, want 16", stated)
+	var got []int
+	for _, user := range []uint32{1000, 1001, 1002, 1003, 0} {
+		got = append(got, stated(user))
+	}
+	if !slices.Equal(got, []int{8, 4, 2, 1, 1}) {
+		t.Errorf("the tenants have %v problems stated", got)
 	}
 }
