@@ -107,8 +107,8 @@ func (p *Program) Names(addresses []uint64) ([]string, error) {
 	return found, err
 }
 
-// NamesCost returns how many bytes Names reads for a number of addresses, at most. The file may claim any number.
-func (p *Program) NamesCost(addresses int) uint64 {
+// NamesCost returns how many bytes Program.Names reads for a number of addresses, at most. The file may claim any number.
+func NamesCost(p *Program, addresses int) uint64 {
 	const most, looks, reads = 1 << 40, 3, 2 // bytes of a section, looks for one by name, and reads of all relocations
 	cost := uint64(addresses)*2*symbols.Longest + uint64(len(p.sections))*looks*windowSize
 	relocations := uint64(0)

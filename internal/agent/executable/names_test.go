@@ -93,7 +93,7 @@ func TestNamesCostWhatIsSaid(t *testing.T) {
 		if _, err := p.Names(addresses); err != nil {
 			t.Fatal(err)
 		}
-		if cost := p.NamesCost(len(addresses)); uint64(file.bytes) > cost || path == own && cost > 4*uint64(file.bytes) {
+		if cost := NamesCost(p, len(addresses)); uint64(file.bytes) > cost || path == own && cost > 4*uint64(file.bytes) {
 			t.Errorf("%s: %d bytes are read for %d names, which cost %d", path, file.bytes, len(addresses), cost)
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Store) Held(event codelink.Event, workload string, start, end time.Time
 }
 
 // having returns the profiles with a sample of a workload, of the last maxRead ones, or all for an empty name.
-func (s *Store) having(workload string, entries []entry) []entry {
+func having(s *Store, workload string, entries []entry) []entry {
 	if workload == "" {
 		return entries
 	}

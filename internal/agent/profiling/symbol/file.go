@@ -152,11 +152,11 @@ func (t *Table) resolveFile(f *file, list []int, locations []Location, names []N
 	}
 }
 
-// cost returns how many bytes are read for the names of a number of locations in a file.
-func (t *Table) cost(f *file, locations int) uint64 {
-	cost := f.program.NamesCost(locations)
+// costOf returns how many bytes are read for the names of a number of locations in a file.
+func costOf(t *Table, f *file, locations int) uint64 {
+	cost := executable.NamesCost(f.program, locations)
 	if debug := t.debugFile(f.buildID); debug != nil {
-		cost += debug.program.NamesCost(locations)
+		cost += executable.NamesCost(debug.program, locations)
 		_ = debug.Close() // nothing was written
 	}
 	return cost

@@ -83,7 +83,7 @@ func (t *Table) openPerfMap(p *Process) (*os.File, error) {
 }
 
 // perfMap opens the perf map of a process, and returns how many bytes of it are read. It returns nil if there is none.
-func (t *Table) perfMap(p *Process) (file *os.File, size uint64) {
+func perfMap(t *Table, p *Process) (file *os.File, size uint64) {
 	if p.root == nil {
 		return nil, 0
 	}

@@ -393,16 +393,16 @@ func (t *Table) Resolve(locations []Location) []Name {
 	var sources []source
 	for f, list := range files {
 		of := locations[list[0]].Process // others may use the file too
-		sources = append(sources, source{list, of.Workload, t.cost(f, len(list)), func() { t.resolveFile(f, list, locations, names) }})
+		sources = append(sources, source{list, of.Workload, costOf(t, f, len(list)), func() { t.resolveFile(f, list, locations, names) }})
 	}
 	for p, list := range programs {
-		file, size := t.perfMap(p)
+		file, size := perfMap(t, p)
 		sources = append(sources, source{list, p.Workload, size, func() { t.resolveProgram(p, file, int64(size), list, locations, names) }})
 		if file != nil {
 			defer file.Close()
 		}
 	}
-	t.readInTurn(sources, names)
+	readInTurn(sources, t.Work, names)
 	if len(kernel) > 0 {
 		t.resolveKernel(kernel, locations, names)
 	}

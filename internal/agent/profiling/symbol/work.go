@@ -16,10 +16,10 @@ type source struct {
 	read     func()
 }
 
-// readInTurn reads sources until Options.Work is used. Workloads share it max-min fairly: next is always the source after which its
+// readInTurn reads sources until a limit is reached; 0 is none. Workloads share it max-min fairly: next is always the source after which its
 // workload has used least. So a workload that needs less than its equal share gets all its names, however much others need.
-func (t *Table) readInTurn(sources []source, names []Name) {
-	used, left := map[string]uint64{}, cmp.Or(t.Work, math.MaxUint64)
+func readInTurn(sources []source, limit uint64, names []Name) {
+	used, left := map[string]uint64{}, cmp.Or(limit, math.MaxUint64)
 	for len(sources) > 0 {
 		next := 0
 		for i, s := range sources {

@@ -26,8 +26,7 @@ func TestWorkloadsShareTheReadingOfNames(t *testing.T) {
 	for range 5 {
 		add("small", 66)
 	}
-	table := &Table{Options: Options{Work: 1000}}
-	table.readInTurn(sources, names)
+	readInTurn(sources, 1000, names)
 	if read["small"] != 330 || read["large"] != 300 || read["many"] < 330 || read["small"]+read["large"]+read["many"] > 1000 {
 		t.Errorf("%v bytes are read of 1000", read)
 	}
@@ -43,8 +42,7 @@ func TestWorkloadsShareTheReadingOfNames(t *testing.T) {
 	if want := len(sources) - int(read["many"]/10) - 6; unread != want {
 		t.Errorf("%d sources are not read, want %d", unread, want)
 	}
-	unlimited := &Table{}
-	unlimited.readInTurn([]source{{nil, "", 1 << 50, func() { read["all"]++ }}, {nil, "", 1 << 50, func() { read["all"]++ }}}, nil)
+	readInTurn([]source{{nil, "", 1 << 50, func() { read["all"]++ }}, {nil, "", 1 << 50, func() { read["all"]++ }}}, 0, nil)
 	if read["all"] != 2 {
 		t.Errorf("without a limit, %d sources are read", read["all"])
 	}

@@ -80,7 +80,7 @@ func TestSharedFilesBelongToNoTenant(t *testing.T) {
 	}
 }
 
-// No two files have the same rows, and none is lost, whatever comes and goes.
+// No two files have the same rows, and no row is lost, in any order of events.
 func TestRowsAreNeverShared(t *testing.T) {
 	const size = 1000
 	random := rand.New(rand.NewPCG(1, 2))
