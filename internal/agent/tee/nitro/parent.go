@@ -41,10 +41,11 @@ type enclave struct {
 	cid    uint64
 	cpus   uint64
 	memory uint64 // bytes
+	silent bool   // its process did not answer: nothing else is known
 }
 
-// enclaves returns the enclaves of this machine. A process that does not answer has no arguments. With errMany there may be
-// more: users and control groups share the inspections, so one of them cannot hide the enclaves of others.
+// enclaves returns the enclaves of this machine. With errMany there may be more: users and control groups share the inspections, so one of
+// them cannot hide the enclaves of others.
 func (b *Backend) enclaves() ([]enclave, error) {
 	proc := hostfs.At(b.opts.Roots.Proc)
 	pids, err := proc.Processes()
@@ -65,8 +66,10 @@ func (b *Backend) enclaves() ([]enclave, error) {
 		if !p.HasOpen(maxFiles, func(target string) bool { return target == held }) {
 			continue
 		}
-		args, _ := reader.Of(b.opts.Reads, pid, func() ([]string, error) { return p.Args(maxArguments) })
-		all = append(all, describe(pid, args))
+		args, unanswered := reader.Of(b.opts.Reads, pid, func() ([]string, error) { return p.Args(maxArguments) })
+		one := describe(pid, args)
+		one.silent = unanswered != nil
+		all = append(all, one)
 	}
 	return all, err
 }
@@ -92,6 +95,9 @@ func (b *Backend) emitParent(emit func(prometheus.Metric)) error {
 		emit(f.enclaves.Value(float64(len(all))))
 	}
 	for _, e := range all {
+		if e.silent {
+			continue // an info without a name would say that it was started without one
+		}
 		pid, cid := strconv.Itoa(e.pid), ""
 		if e.cid != 0 {
 			cid = strconv.FormatUint(e.cid, 10)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
@@ -28,13 +29,7 @@ func TestParent(t *testing.T) {
 		"sys/module/nitro_enclaves/parameters/ne_cpus": "1,5-7\n",
 	})
 	for pid, target := range map[string]string{"100": held, "200": held, "300": "anon_inode:[eventpoll]", "400": held} {
-		dir := filepath.Join(roots.Proc, pid, "fd")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(target, filepath.Join(dir, "5")); err != nil {
-			t.Fatal(err)
-		}
+		holds(t, roots, pid, target)
 	}
 	ready := make(chan struct{})
 	close(ready)
@@ -53,6 +48,15 @@ func TestParent(t *testing.T) {
 	}
 }
 
+// holds gives a process an open file.
+func holds(t *testing.T, roots tee.Roots, pid, target string) {
+	t.Helper()
+	dir := filepath.Join(roots.Proc, pid, "fd")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(target, filepath.Join(dir, "5"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A user with many processes of that name neither takes time without end nor hides an enclave of another user, but the number is unknown.
 func TestManyProcessesPretend(t *testing.T) {
 	files := map[string]string{}
@@ -63,19 +67,37 @@ func TestManyProcessesPretend(t *testing.T) {
 	files["proc/900/comm"], files["proc/900/cmdline"], files["proc/900/status"] = "nitro-cli\n", "nitro-cli\x00", "Uid:\t8\t8\t8\t8\n"
 	roots := parent(t, files)
 	for _, pid := range []string{"227", "900"} { // the first one is beyond its user's share
-		dir := filepath.Join(roots.Proc, pid, "fd")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(held, filepath.Join(dir, "5")); err != nil {
-			t.Fatal(err)
-		}
+		holds(t, roots, pid, held)
 	}
 	b := New(Options{Roots: roots, Reads: reader.New(reader.Options{Proc: hostfs.At(roots.Proc), Log: slog.New(slog.DiscardHandler)})})
 	var err error
 	got := emitted(func(emit func(prometheus.Metric)) { err = b.emitParent(emit) })
 	if !errors.Is(err, errMany) || !maps.Equal(got, map[string]float64{"nitro_enclave_info 900  ": 1}) {
 		t.Errorf("emitted %v, %v", got, err)
+	}
+}
+
+// Of an enclave whose process does not answer only its existence is known: no name, and no number of CPUs or bytes.
+func TestAnEnclaveWhoseProcessDoesNotAnswer(t *testing.T) {
+	roots := parent(t, map[string]string{
+		"proc/100/comm": "nitro-cli\n", "proc/100/cmdline": "nitro-cli\x00run-enclave\x00--cpu-count\x002\x00--memory=512\x00--enclave-name\x00signer\x00",
+		"sys/module/nitro_enclaves/parameters/ne_cpus": "1\n",
+	})
+	holds(t, roots, "100", held)
+	ready := make(chan struct{})
+	b := New(Options{Roots: roots, Reads: reader.New(reader.Options{Proc: hostfs.At(roots.Proc), Ready: ready, Log: slog.New(slog.DiscardHandler)})})
+	for _, want := range []map[string]float64{
+		{"nitro_enclaves ": 1, "nitro_pool_cpus ": 1},
+		{"nitro_enclaves ": 1, "nitro_pool_cpus ": 1, "nitro_enclave_info 100 signer ": 1, "nitro_enclave_cpus 100": 2, "nitro_enclave_memory_bytes 100": 512 << 20},
+	} {
+		var err error
+		got := emitted(func(emit func(prometheus.Metric)) { err = b.emitParent(emit) })
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("emitted %v, %v, want %v", got, err, want)
+		}
+		if len(want) == 2 {
+			close(ready) // it answers
+		}
 	}
 }
 
