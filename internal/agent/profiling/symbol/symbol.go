@@ -33,7 +33,7 @@ const (
 	// pauseFactor is the ratio of the pause before the mappings of a process are read again to the time of reading them. So a
 	// process with very many mappings does not take the time of all others.
 	pauseFactor = 20
-	// retryAfter is the time before a file is opened again if its process did not answer.
+	// retryAfter is the time before a file is opened again, or a process named again, if the process did not answer.
 	retryAfter = 5 * time.Second
 )
 
@@ -141,8 +141,9 @@ type Mapping struct {
 // Process is a process with its mappings when it was last inspected.
 type Process struct {
 	profiling.Process
-	Workload string // empty if the process ended before its control group was read
-	Watched  bool   // whether a rule of Options.Watch matches it
+	Workload string    // empty if the process ended before its control group was read
+	Watched  bool      // whether a rule of Options.Watch matches it
+	rename   time.Time // when these may be read again, if they could not be; zero if they could
 	mapped
 	looks  int       // how often the mappings were read
 	reason string    // why there are none
@@ -156,6 +157,9 @@ type Process struct {
 func (t *Table) Of(s *profiling.Sample) *Process {
 	p := t.processes[s.Process]
 	if p != nil {
+		if !p.rename.IsZero() && !time.Now().Before(p.rename) && named(t.host, s) {
+			name(t, p, s)
+		}
 		return p
 	}
 	p = &Process{Process: s.Process}
@@ -172,20 +176,39 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 		delete(t.processes, s.Process)
 		p.reason = gone
 	case p.reason == "" && t.runs(s.Process):
-		id, _ := t.host.Identify(uint32(s.PID)) // without a name if it does not answer
-		p.Workload = id.Name
-		p.Watched = t.host.Matches(t.Watch, uint32(s.PID))
+		name(t, p, s)
 		t.look(p)
 		if t.runs(s.Process) {
 			return p
 		}
 		t.mapped -= len(p.mappings)
-		p.Workload, p.mapped, p.reason = "", mapped{}, gone // another process may have its ID
+		p.Workload, p.rename, p.mapped, p.reason = "", time.Time{}, mapped{}, gone // another process may have its ID
 	default:
 		p.reason = cmp.Or(p.reason, gone)
 	}
-	p.Watched = watch.Matches(t.Watch, watch.Process{PID: s.PID, Comm: s.Name})
+	p.Watched = matches(t.Watch, s)
 	return p
+}
+
+// matches compares what a sample shows of its process with the rules.
+func matches(rules []watch.Rule, s *profiling.Sample) bool {
+	return watch.Matches(rules, watch.Process{PID: s.PID, Comm: s.Name})
+}
+
+// name reads the workload of a process, and compares the process with the rules. If it cannot be read now, a later sample tries again.
+func name(t *Table, p *Process, s *profiling.Sample) {
+	id, unnamed := t.host.Identify(uint32(p.PID)) // without a name if it does not answer
+	is, err := t.host.Described(uint32(p.PID))
+	if !t.runs(p.Process) {
+		return // it may be another process, and nothing is changed
+	}
+	p.Workload, p.rename = id.Name, time.Time{}
+	if p.Watched = watch.Matches(t.Watch, is); err != nil {
+		p.Watched = matches(t.Watch, s)
+	}
+	if unnamed != nil || err != nil {
+		p.rename = time.Now().Add(retryAfter)
+	}
 }
 
 // named reports whether a process has the name that it had when the sample was taken.

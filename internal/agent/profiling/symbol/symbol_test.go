@@ -17,8 +17,11 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/proctest"
+	"github.com/teescope/teescope/internal/lib/waittest"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // table returns a table for this machine.
@@ -119,11 +122,56 @@ func TestAProcessThatDidNotAnswerIsLookedAtAgain(t *testing.T) {
 		t.Errorf("while the process does not answer, the name is %+v", n)
 	}
 	close(ready)
-	for deadline := time.Now().Add(time.Minute); table.Mapping(process, address) == nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the process is not inspected again")
-		}
+	waittest.Until(t, "another inspection of the process", func() bool {
 		table.Tick()
+		return table.Mapping(process, address) != nil
+	})
+}
+
+// What could not be read of a process at its first sample is read at a later one: the arguments of a loader, which has the name of its
+// application only there, or the path of a program.
+func TestAProcessThatCouldNotBeNamedIsNamedLater(t *testing.T) {
+	for rule, program := range map[string]string{"comm=redis-server": "loader", "exe=/opt/app": "app"} {
+		root, ready := hostfs.At(t.TempDir()), make(chan struct{})
+		hostfstest.Write(t, root.Path(), "7/comm", program+"\n")
+		hostfstest.Write(t, root.Path(), "7/task/7/stat", "7 ("+program+") S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 100 0 0 0 0 0 7 0 0\n")
+		hostfstest.Write(t, root.Path(), "7/cmdline", "/opt/loader\x00/opt/libpal.so\x00init\x00redis-server\x00")
+		hostfstest.Write(t, root.Path(), "7/maps", "")
+		exe := func() {
+			if err := os.Symlink("/opt/"+program, root.Path("7", "exe")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if program == "loader" {
+			exe()
+		}
+		parsed, err := watch.Parse(rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := New(Options{
+			Proc: root, Sys: hostfs.At("/sys"), Cgroup: root.Path(), Watch: []watch.Rule{parsed},
+			Reads: reader.New(reader.Options{Proc: root, Cgroup: root.Path(), Log: slog.New(slog.DiscardHandler), Ready: ready}),
+		})
+		s := &profiling.Sample{Process: profiling.Process{PID: 7, Start: time.Second + 5*time.Millisecond}, TID: 7, Name: program}
+		p := table.Of(s)
+		if p.Watched {
+			t.Errorf("%s matches a process that could not be read", rule)
+		}
+		close(ready)
+		if program != "loader" {
+			exe()
+		}
+		if again := table.Of(s); again.Watched || again.rename.IsZero() {
+			t.Errorf("%s: it is read again at once, and matches: %t", rule, again.Watched)
+		}
+		p.rename = time.Now()
+		if again := table.Of(s); again != p || !again.Watched || program == "loader" && again.Workload != "redis-server" {
+			t.Errorf("%s matches the process %q after it was read: %t", rule, again.Workload, again.Watched)
+		}
+		if err := table.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
