@@ -23,7 +23,7 @@ func (t *text) histogram(all []*metric.Distribution) error {
 	var err error
 	for _, one := range all {
 		from := len(t.out)
-		t.identity(d, one.Labels)
+		t.identity(d, one.Labels, "")
 		if t.isTwice(from) {
 			err = cmp.Or(err, twice(d, one.Labels))
 			continue

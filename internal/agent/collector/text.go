@@ -215,9 +215,9 @@ func (t *text) family(samples []*metric.Sample) error {
 	var err error
 	for _, s := range samples {
 		from := len(t.out)
-		t.identity(s.Of, s.Labels)
+		t.identity(s.Of, s.Labels, s.Last)
 		if t.isTwice(from) {
-			err = cmp.Or(err, twice(s.Of, s.Labels))
+			err = cmp.Or(err, twice(s.Of, s.Values()))
 			continue
 		}
 		end := len(t.out)
@@ -291,16 +291,20 @@ func (t *text) head(d *metric.Desc) {
 	t.out = append(append(t.out, kind...), '\n')
 }
 
-// identity writes the name and the labels.
-func (t *text) identity(d *metric.Desc, labels []string) {
+// identity writes the name and the labels. The value of the last label may be apart from the others.
+func (t *text) identity(d *metric.Desc, labels []string, last string) {
 	t.out = append(t.out, d.Name...)
 	separator := byte('{')
-	for i, value := range labels {
-		t.out = append(append(append(t.out, separator), d.Labels[i]...), '=', '"')
+	for i, name := range d.Labels {
+		value := last
+		if i < len(labels) {
+			value = labels[i]
+		}
+		t.out = append(append(append(t.out, separator), name...), '=', '"')
 		t.out = append(appendEscaped(t.out, value, "\\\n\""), '"')
 		separator = ','
 	}
-	if len(labels) > 0 {
+	if len(d.Labels) > 0 {
 		t.out = append(t.out, '}')
 	}
 }

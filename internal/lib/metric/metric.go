@@ -94,23 +94,30 @@ func Own(origin string) func(Desc) *Desc {
 
 // Value makes one sample and keeps the label values. It panics when their number is wrong. That is a programming error,
 // and the golden tests run every family.
-func (d *Desc) Value(v float64, labels ...string) prometheus.Metric { return d.sample(v, labels) }
+func (d *Desc) Value(v float64, labels ...string) prometheus.Metric {
+	return d.sample(time.Time{}, v, len(labels), Sample{Labels: labels})
+}
 
-func (d *Desc) sample(v float64, labels []string) *Sample {
-	if len(labels) != len(d.Labels) {
-		panic(fmt.Sprintf("%s has the labels %q and was given %q", d.Name, d.Labels, labels))
+// sample completes a sample that has the values of n labels.
+func (d *Desc) sample(began time.Time, v float64, n int, s Sample) *Sample {
+	if n != len(d.Labels) {
+		panic(fmt.Sprintf("%s has the labels %q and was given %q and %q", d.Name, d.Labels, s.Labels, s.Last))
 	}
-	return &Sample{Of: d, Labels: labels, Value: v}
+	if s.Of, s.Value = d, v; d.Kind == Counter {
+		s.Began = began
+	}
+	return &s
 }
 
 // Since is Value for a counter that counts from a time on ([Sample.Began]). A zero time is an unknown one. It does not matter
 // for other kinds.
 func (d *Desc) Since(began time.Time, v float64, labels ...string) prometheus.Metric {
-	s := d.sample(v, labels)
-	if d.Kind == Counter {
-		s.Began = began
-	}
-	return s
+	return d.sample(began, v, len(labels), Sample{Labels: labels})
+}
+
+// With is Since with the values of all labels except the last one in a list, which other samples may share, and that of the last one.
+func (d *Desc) With(began time.Time, v float64, labels []string, last string) prometheus.Metric {
+	return d.sample(began, v, len(labels)+1, Sample{Labels: labels, Last: last})
 }
 
 // Doubled returns n bounds of durations in seconds: 2^shift nanoseconds, and twice as much each.

@@ -3,6 +3,7 @@
 package metric
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 type Sample struct {
 	Of     *Desc
 	Labels []string // values, in the order of Of.Labels
+	Last   string   // the value of the last label, if Labels is one shorter. So the samples of one thing share a list.
 	Value  float64
 	// Began is when a counter was zero and began to count, as the agent's clock showed it. It must not be later than the first
 	// event that is counted, nor earlier than the end of an earlier counter with the same labels. It is zero if this is not known,
@@ -32,12 +34,20 @@ func Started(began, now time.Time) time.Time {
 	return began
 }
 
+// Values returns the values of all labels.
+func (s *Sample) Values() []string {
+	if len(s.Labels) == len(s.Of.Labels) {
+		return s.Labels
+	}
+	return append(slices.Clone(s.Labels), s.Last)
+}
+
 // Desc implements prometheus.Metric.
 func (s *Sample) Desc() *prometheus.Desc { return s.Of.prom }
 
 // Write implements prometheus.Metric.
 func (s *Sample) Write(out *dto.Metric) error {
-	out.Label = prometheus.MakeLabelPairs(s.Of.prom, s.Labels)
+	out.Label = prometheus.MakeLabelPairs(s.Of.prom, s.Values())
 	switch s.Of.Kind {
 	case Counter:
 		out.Counter = &dto.Counter{Value: &s.Value}

@@ -78,6 +78,10 @@ var directionNames = [directions]string{bytesIn: "in", bytesOut: "out"}
 func (e *emission) emitSubject(s subject, emit emitFunc) {
 	f, t := e.families, s.total
 	value := func(fam family, v float64, labels ...string) {
+		if len(labels) == 1 {
+			emit(fam.of(s).With(s.began, v, s.labels, labels[0]))
+			return
+		}
 		emit(fam.of(s).Since(s.began, v, with(s.labels, labels...)...))
 	}
 	counted := func(probe string, fam family, n uint64, labels ...string) {

@@ -151,7 +151,7 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// A scrape allocates two small objects for each sample, and little else.
+// A scrape allocates a small object for each sample, and little else.
 func TestAScrapeAllocatesLittle(t *testing.T) {
 	c := populated(t, 2, 32, scaleCalls)
 	samples := 0
@@ -164,7 +164,9 @@ func TestAScrapeAllocatesLittle(t *testing.T) {
 	if samples < 32*scaleCalls {
 		t.Fatalf("%d samples", samples)
 	}
-	if perSample := perScrape / float64(samples); perSample > 2.2 {
+	perSample := perScrape / float64(samples)
+	t.Logf("%.2f allocations for each of %d samples", perSample, samples)
+	if perSample > 1.3 {
 		t.Errorf("%.2f allocations for each of %d samples", perSample, samples)
 	}
 }
