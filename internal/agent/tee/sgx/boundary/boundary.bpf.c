@@ -48,6 +48,15 @@ struct {
 	__type(value, u64);
 } tables SEC(".maps");
 
+/* How often an entry was added to tables: user space reads these when that has changed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} noted SEC(".maps");
+
 /* Gramine's processes, and the offsets of their threads' counters. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -126,11 +135,18 @@ static __always_inline void count(struct call_key *key)
 static __always_inline void note_table(u32 tgid, u64 address)
 {
 	struct table_key key = {.tgid = tgid, .address = address};
-	u64 zero = 0;
+	u32 first = 0;
+	u64 zero = 0, *n;
 
-	if (address && !bpf_map_lookup_elem(&tables, &key) &&
-	    bpf_map_update_elem(&tables, &key, &zero, BPF_ANY))
+	if (!address || bpf_map_lookup_elem(&tables, &key))
+		return;
+	if (bpf_map_update_elem(&tables, &key, &zero, BPF_ANY)) {
 		lost(LOST_TABLES);
+		return;
+	}
+	n = bpf_map_lookup_elem(&noted, &first);
+	if (n)
+		__sync_fetch_and_add(n, 1);
 }
 
 /* Limits the number of function numbers, because programs may pass any number. */

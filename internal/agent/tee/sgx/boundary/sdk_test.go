@@ -57,6 +57,22 @@ func findOCalls(t *testing.T, b *Backend, app *target) {
 	})
 }
 
+// The tables of OCALLs are read when the kernel side has added one, and not in each of ten steps a second.
+func TestAStepWithoutNewTablesReadsNone(t *testing.T) {
+	b := start(t, modeOn, 0)
+	ready(t, b, sdkApp(t, "sdk-settled"))
+	look(t, b)
+	step := func() {
+		if err := b.functions.Tick(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("a step without a new table allocates %v objects", n)
+	}
+	ready(t, b, sdkApp(t, "sdk-second")) // its table is found
+}
+
 // named are the ECALLs of an application with symbols.
 var named = [2]string{"app_ecall_even", "app_ecall_odd"}
 

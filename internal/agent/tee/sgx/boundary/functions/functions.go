@@ -95,8 +95,11 @@ func Load(o Options) (*Functions, error) {
 		Options: o, files: map[*window.File]*file{}, sites: map[uint32]*site{},
 		counted: map[callKey]uint64{}, processes: map[uint32]*state{}, Places: tenant.NewQuota(maxSites),
 	}
-	f.tables = ocallTables{functions: f, attached: map[tableOf]error{}, known: &sync.Map{}}
+	f.tables = ocallTables{functions: f, attached: map[tableOf]error{}, known: &sync.Map{}, unsettled: true}
 	var err error
+	if f.tables.noted, err = bpf.View[uint64](o.Object, "noted"); err != nil {
+		return nil, err
+	}
 	if f.call, err = o.UserProbe(o.Object, "call"); err != nil {
 		return nil, err
 	}
@@ -229,6 +232,7 @@ func (f *Functions) Forget(p *process.Process) error {
 			errs = append(errs, f.remove("tables", tableKey{Address: address, TGID: p.TGID}))
 		}
 		delete(f.processes, p.TGID)
+		f.tables.unsettled = true // the kernel side may have others of it
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
@@ -67,13 +68,22 @@ type ocallTables struct {
 	functions *Functions
 	attached  map[tableOf]error // nil if all OCALLs of the table are probed
 	known     *sync.Map         // the keys of attached, for reads without a lock
+	noted     []uint64          // how often the kernel side has added a table
+	seen      uint64            // the same when the tables were last read
+	unsettled bool              // some of them must be read again
 }
 
 // again is the time after which a table is examined again if the process did not answer.
 const again = 2 * time.Second
 
-// find looks for new OCALL tables.
-func (o ocallTables) find() error {
+// find looks for new OCALL tables, if there may be any. Each that is not settled is read again by the next call.
+func (o *ocallTables) find() (err error) {
+	noted := atomic.LoadUint64(&o.noted[0]) // before the tables: those that are added meanwhile change it again
+	if noted == o.seen && !o.unsettled {
+		return nil
+	}
+	o.seen, o.unsettled = noted, false
+	defer func() { o.unsettled = o.unsettled || err != nil }()
 	found, err := o.unseen()
 	if err != nil || len(found) == 0 {
 		return err
@@ -82,6 +92,7 @@ func (o ocallTables) find() error {
 	for _, key := range found {
 		p := o.functions.Processes.Get(key.TGID)
 		if o.functions.Processes.Waits(key.TGID) {
+			o.unsettled = true
 			continue
 		}
 		if p == nil {
@@ -89,6 +100,7 @@ func (o ocallTables) find() error {
 			continue
 		}
 		if p.Ended { // the table may be that of the program which the process runs now
+			o.unsettled = true
 			continue
 		}
 		// An enclave has one table. A program with more than maxTables passes arbitrary addresses.
@@ -98,6 +110,7 @@ func (o ocallTables) find() error {
 			table.file, table.read, table.err = o.locate(key, p)
 		}
 		if host.IsLater(table.err) {
+			o.unsettled = true
 			continue
 		}
 		if table.err == nil || !reader.Unanswered(table.err) {
@@ -119,10 +132,11 @@ func (o ocallTables) find() error {
 }
 
 // remember stores the result for a table. If a process did not answer once, its table is not known.
-func (o ocallTables) remember(t located) {
+func (o *ocallTables) remember(t located) {
 	is := examined{err: t.err, file: t.file, at: o.functions.Processes.Now()}
 	unanswered := reader.Unanswered(t.err)
 	if unanswered {
+		o.unsettled = true
 		is.again = o.functions.Processes.Now().Add(again)
 	}
 	known := o.functions.state(t.process).tables
@@ -134,12 +148,13 @@ func (o ocallTables) remember(t located) {
 }
 
 // unseen returns the OCALL tables that the kernel side has seen since the previous call, and those that are due again.
-func (o ocallTables) unseen() ([]tableKey, error) {
+func (o *ocallTables) unseen() ([]tableKey, error) {
 	var found []tableKey
 	now := o.functions.Processes.Now()
 	err := bpf.Each(o.functions.Object.Map("tables"), func(key tableKey, _ uint64) {
 		if s := o.functions.processes[key.TGID]; s != nil {
 			if is, known := s.tables[key.Address]; known && (is.again.IsZero() || now.Before(is.again)) {
+				o.unsettled = o.unsettled || !is.again.IsZero()
 				return
 			}
 		}
@@ -152,7 +167,7 @@ func (o ocallTables) unseen() ([]tableKey, error) {
 }
 
 // locate finds the file that contains the OCALL table at an address in a process.
-func (o ocallTables) locate(key tableKey, p *process.Process) (*file, *tableRead, error) {
+func (o *ocallTables) locate(key tableKey, p *process.Process) (*file, *tableRead, error) {
 	from := o.functions.Processes.Host
 	read, err := process.Later(o.functions.Processes, p, key, func() (*tableRead, error) { return readTable(from, key, o.known) })
 	if err != nil {
@@ -239,7 +254,7 @@ func (t *tableRead) readOCalls() error {
 
 // nameECalls sets the names of the ECALLs of a process with one table. With several tables it is unknown which
 // one a number belongs to. A program that executes itself has the same table at another address.
-func (o ocallTables) nameECalls(t located) {
+func (o *ocallTables) nameECalls(t located) {
 	s := o.functions.state(t.process)
 	if t.err != nil {
 		s.looked, s.named, s.ecalls = true, tableOf{}, nil
