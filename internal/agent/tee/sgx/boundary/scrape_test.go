@@ -27,15 +27,21 @@ func scanning(mu *sync.Mutex) (stop func()) {
 	return func() { over.Store(true); wg.Wait() }
 }
 
-// While scans follow each other, a scrape repeats the last counts if they are not old. Otherwise it waits for its turn.
+// While a scan holds the lock, a scrape repeats the last counts if they are not old. Otherwise it waits for its turn, also if scans follow each
+// other.
 func TestAScrapeRepeatsNoOldCounts(t *testing.T) {
-	for what, age := range map[string]time.Duration{"none": -1, "new": 0, "old": scrapeRepeat} {
+	for what, age := range map[string]time.Duration{"none": 0, "new": -time.Hour, "old": scrapeRepeat} {
 		var mu sync.Mutex
 		var earlier atomic.Pointer[emitted]
-		if age >= 0 {
+		if what != "none" {
 			earlier.Store(&emitted{at: time.Now().Add(-age)})
 		}
-		stop := scanning(&mu)
+		stop := mu.Unlock
+		if what == "new" {
+			mu.Lock()
+		} else {
+			stop = scanning(&mu)
+		}
 		got := make(chan *emitted, 1)
 		go func() {
 			last := lockOr(&mu, &earlier, waits)
