@@ -18,16 +18,17 @@ const maxLoaders = 256
 
 // nameLoaders gives loaders of Gramine that started before the programs were attached the names of their applications. The kernel
 // side reads the arguments of the current process only. So it has assigned these loaders to the slot of all programs named
-// "loader". It assigns a new slot at their next event.
+// "loader". It assigns a new slot at their next event. A loader that does not answer is asked again in the next pass, which lists no other
+// processes.
 func (s *slots) nameLoaders(proc hostfs.Root, reads *reader.Pool) error {
-	if !s.loaders {
-		return nil
+	pids := s.silent
+	if s.loaders {
+		var err error
+		if pids, err = proc.Processes(); err != nil {
+			return fmt.Errorf("listing loaders: %w", err)
+		}
 	}
-	pids, err := proc.Processes()
-	if err != nil {
-		return fmt.Errorf("listing loaders: %w", err)
-	}
-	s.loaders = false
+	s.loaders, s.silent = false, nil
 	seen := 0
 	for _, pid := range pids {
 		at, ok := s.kernel.slotOf(pid)
@@ -40,7 +41,7 @@ func (s *slots) nameLoaders(proc hostfs.Root, reads *reader.Pool) error {
 		name, err := watch.Application(proc, reads, pid)
 		switch {
 		case reader.Unanswered(err):
-			s.loaders = true // the next pass asks it again
+			s.silent = append(s.silent, pid)
 			continue
 		case name == "":
 			continue

@@ -4,13 +4,16 @@ package system
 
 import (
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
@@ -88,5 +91,33 @@ func TestALoaderThatDoesNotAnswerIsNamedLater(t *testing.T) {
 	p.say("300")
 	if n := calls(); n != 300 {
 		t.Errorf("%v calls are counted after it has answered, want 300", n)
+	}
+}
+
+// A pass asks the loaders that did not answer, and lists no processes for that: here this would fail.
+func TestLoadersThatDoNotAnswerAreNotLookedFor(t *testing.T) {
+	const pid = 80
+	k := made(t)
+	k.group(slotFirst, pid, "loader")
+	k.pids[0].Slot[pid] = slotFirst
+	root, ready := hostfs.At(filepath.Join(t.TempDir(), "proc")), make(chan struct{})
+	hostfstest.Write(t, root.Path(), strconv.Itoa(pid)+"/cmdline", "/bin/cat\x00")
+	reads := reader.New(reader.Options{Proc: root, Cgroup: root.Path(), Log: slog.New(slog.DiscardHandler), Ready: ready})
+	s := newSlots(k, 8, nil)
+	s.loaders = true
+	for pass := range 3 {
+		if err := s.nameLoaders(root, reads); err != nil || s.loaders || !slices.Equal(s.silent, []int{pid}) {
+			t.Errorf("pass %d: %v; it lists all processes next: %t, and asks %v", pass, err, s.loaders, s.silent)
+		}
+		if err := os.Rename(root.Path(), root.Path()+" is away"); err != nil && pass == 0 {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(root.Path()+" is away", root.Path()); err != nil {
+		t.Fatal(err)
+	}
+	close(ready) // it answers: it is no loader
+	if err := s.nameLoaders(root, reads); err != nil || len(s.silent) != 0 {
+		t.Errorf("%v: %v are asked after all have answered", err, s.silent)
 	}
 }

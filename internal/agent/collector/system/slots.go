@@ -114,6 +114,7 @@ type slots struct {
 	kernel   *kernelSide
 	sampler  *sampler
 	loaders  bool                            // a group of programs with the name of a loader is new
+	silent   []int                           // loaders that did not answer
 	variance [sampledKinds]sampling.Variance // error of the estimated number of events of all workloads
 }
 
