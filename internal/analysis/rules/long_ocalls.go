@@ -26,6 +26,9 @@ const (
 	longShare = worthNaming
 	// longMost is the least share of one OCALL in the time of all OCALLs that do not wait for work. By definition.
 	longMost = 0.5
+	// slotsRenewed is the longest time in seconds in which each TCS is taken again, on average. Proposed: the threads of a
+	// pool inside the enclave keep theirs for as long as the program runs.
+	slotsRenewed = 60
 )
 
 // Signals of this rule alone.
@@ -50,7 +53,7 @@ var (
 	workWaits = []string{
 		"poll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "ppoll", "select", "pselect", "pselect6", "accept", "accept4", "recv", "recvfrom",
 		"recvmsg", "recvmmsg", "futex", "sleep", "usleep", "nanosleep", "clock_nanosleep", "wait", "waitpid", "wait4", "sched_yield", "connect",
-		"event", "events",
+		"event", "events", "receive", "listen", "dequeue", "pop", "take", "next", "job", "work", "idle", "park",
 	}
 	// diskWaits are parts of names of OCALLs that wait for files only.
 	diskWaits = []string{
@@ -64,16 +67,20 @@ func longOCALLs() engine.Rule {
 		Name: LongOCALLs, Title: "one call out of the enclave takes most of the time outside",
 		Code:       codelink.OCALLs,
 		Thresholds: []engine.Threshold{ocallMean, ocallTime},
-		Signals:    []engine.Signal{teeSignal, cpuSignal, systemSignal, threadsSignal, ocallTimeSignal, ocallTimedSignal},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, systemSignal, threadsSignal, ocallTimeSignal, ocallTimedSignal, tcsSignal, ecallsSignal},
 		Judge:      judgeLongOCALLs,
 		NotWhen: []string{
 			"the thread waits for work in the call: its name does not say so",
 			"other threads do the work meanwhile, as with a thread that only writes a log",
 			"the call would take as long outside a TEE: a slow disk is then the cause",
+			"no further thread has work for the enclave while all of its TCS are taken",
 		},
 		Sources: []string{
 			"Weichbrodt et al., sgx-perf, Middleware 2018: durations of OCALLs",
 			"Gregg, Thread State Analysis: where the time of threads goes",
+			"Intel SGX SDK, psw/urts/tcs.cpp, CTrustThreadPool::acquire_thread, and enclave.cpp: an ECALL without a free TCS fails with SGX_ERROR_OUT_OF_TCS",
+			"Open Enclave, oe_result_t: OE_OUT_OF_THREADS",
+			"users' report sgxwallet#489: requests fail with error 4099, which is SGX_ERROR_OUT_OF_TCS",
 		},
 	}
 }
@@ -124,11 +131,46 @@ func judgeLongOCALLs(w engine.Workload) *engine.Verdict {
 			"find out what it waits for outside: perf trace -s -p PID, or off-CPU stacks",
 		},
 	}
-	// Threads that wait in a call for files do not wait for work. They limit the throughput if no thread does anything else.
-	if threads, counted := w.Value(threadsSignal); nameHas(top, diskWaits) && counted && threads >= 1 && all >= w.Least(saturated)*threads {
+	slots, taken := slotsTaken(w, total(time))
+	if taken {
+		// The wait is measured, and what it costs is not: the other side of the call may not answer more of them at a time.
+		v.Severity = analysis.Low
+		v.Cause += fmt.Sprintf("; these OCALLs hold %s of the enclave's %s TCS, so an ECALL of a further thread waits or fails", figure(total(time)), figure(slots))
+		v.Evidence = append(v.Evidence, tcsSignal.Name, ecallsSignal.Name)
+		v.Advice = append([]string{
+			"raise TCSNum (Open Enclave: NumTCS) to the number of threads that call the enclave, if the other side of the OCALL can answer as many at a time",
+			"or return from the ECALL before the wait, and enter again with the result",
+		}, v.Advice...)
+	}
+	// Threads that wait in a call for files do not wait for work. They limit the throughput if no thread does anything else, or
+	// if no other thread can enter.
+	threads, counted := w.Value(threadsSignal)
+	limit := ""
+	switch {
+	case !nameHas(top, diskWaits):
+	case counted && threads >= 1 && all >= w.Least(saturated)*threads:
+		limit = fmt.Sprintf("its threads: they run or are in %s for %s of the time", top, text.Percent(min(1, all/threads)))
+	case taken:
+		limit = fmt.Sprintf("the enclave's TCS: %s of %s are in OCALLs on average", figure(total(time)), figure(slots))
+		share = min(1, time[top]/slots)
+	}
+	if limit != "" {
 		v.Severity = ""
-		v.Gain = estimate.Amdahl(fmt.Sprintf("its threads: they run or are in %s for %s of the time", top, text.Percent(min(1, all/threads))), 0, share,
-			"at best the call takes no time of these threads; at least it takes as long as now")
+		v.Gain = estimate.Amdahl(limit, 0, share, "at best the call takes no time of these threads; at least it takes as long as now")
 	}
 	return v
+}
+
+// slotsTaken returns the number of TCS of the workload's enclaves, and whether OCALLs in which outside threads are on average
+// keep nearly all of them from other threads. A thread keeps its TCS while it is in an OCALL. If none is free, the Intel SDK and
+// Open Enclave refuse an ECALL. That is impossible if the workload has no more threads than TCS. The threads of
+// other runtimes enter once.
+func slotsTaken(w engine.Workload, outside float64) (slots float64, taken bool) {
+	slots, known := w.Value(tcsSignal)
+	threads, counted := w.Value(threadsSignal)
+	if !environmentOf(w).split() || !known || slots < 1 || !counted || threads <= slots {
+		return slots, false
+	}
+	renewed := total(w.By(ecallsSignal, "ecall")) * slotsRenewed
+	return slots, renewed >= slots && outside >= w.LeastWhile(analysis.Low, max(saturated, 1-1/slots))*slots
 }
