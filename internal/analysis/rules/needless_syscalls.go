@@ -84,7 +84,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	if !e.enclave() {
 		cost = w.OCALL
 	}
-	rest, _ := besidesPaging(w, cores)
+	rest, paged := besidesPaging(w, cores)
 	low, high := shares(w, cost, rate, rest)
 	// All calls cost the same, so the share of these calls in the time is at most their share in the calls.
 	bound := rate / all
@@ -107,6 +107,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 		v.Cause += fmt.Sprintf("; this costs little outside an enclave, but would cost %s of the present CPU time inside", between(low, high))
 		return v
 	}
+	v.Cause += fmt.Sprintf("; the calls that need not leave take %s of the CPU time%s", between(low, high), ofTheRest(paged))
 	if len(w.Samples(ocallsSignal)) > 0 {
 		v.Evidence = append(v.Evidence, ocallsSignal.Name)
 	}
