@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
@@ -246,8 +245,8 @@ func relate(of []*draft) {
 
 // rate derives the severity and the weight again.
 func (d *draft) rate() {
-	if d.verdict.Severity == "" && !d.young {
-		d.Severity = analysis.SeverityWhile(d.was, d.Gain, d.Saving, d.load.Cores)
+	if !d.young {
+		d.Severity = d.verdict.severity(d.was, d.Gain, d.Saving, d.load.Cores)
 	}
 	d.weight = weight(d.Finding, d.load)
 }

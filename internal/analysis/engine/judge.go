@@ -152,16 +152,13 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 	}
 	f := analysis.Finding{
 		ID: analysis.ID(rule.Name, w.Name, w.Instance), Rule: rule.Name, Title: rule.Title, Workload: w.Name, Instance: w.Instance,
-		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, analysis.Possible),
+		Cause: v.Cause, Severity: v.severity(w.was, v.Gain, v.Saving, w.Load.Cores), Confidence: cmp.Or(v.Confidence, analysis.Possible),
 		FirstSeen: s.At, LastSeen: s.At, Advice: v.Advice, Saving: v.Saving, Gain: v.Gain,
 		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(), Thresholds: replaced(rule, w),
 		Code: codelink.New(cmp.Or(v.Code, rule.Code), w.Name),
 	}
 	if f.Code != nil && f.Code.Event == codelink.Waits {
 		f.Code.Reason = rule.Waits
-	}
-	if f.Severity == "" {
-		f.Severity = analysis.SeverityWhile(w.was, v.Gain, v.Saving, w.Load.Cores)
 	}
 	for _, name := range v.Evidence {
 		shown, err := s.evidence(rule, w, name)

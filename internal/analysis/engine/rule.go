@@ -78,6 +78,7 @@ type Verdict struct {
 	// be less.
 	Needs float64
 
+	most  analysis.Severity // the highest one that a severity derived from the gain may have; empty: any
 	draws []draw
 	claim *estimate.Claim // by which the gain follows from the saving; nil for a wait that was measured
 }

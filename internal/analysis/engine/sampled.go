@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/estimate"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -187,11 +189,33 @@ func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, samp
 func (v *Verdict) within(other *Verdict) *Verdict {
 	both := *v
 	both.Gain, both.Saving = v.Gain.And(other.Gain), v.Saving.And(other.Saving)
-	if v.Severity != "" && v.Severity.LeastGain() > other.Severity.LeastGain() {
-		both.Severity = other.Severity
+	both.most = lower(v.most, other.most)
+	switch {
+	case v.Severity == "":
+		both.most = lower(both.most, other.Severity)
+	case other.Severity == "":
+		both.Severity, both.most = "", lower(both.most, v.Severity)
+	default:
+		both.Severity = lower(v.Severity, other.Severity)
 	}
 	if v.Confidence.Weight() > other.Confidence.Weight() {
 		both.Confidence = other.Confidence
 	}
 	return &both
+}
+
+// lower returns the lower one of two severities, of which one may be empty.
+func lower(a, b analysis.Severity) analysis.Severity {
+	if a == "" || b != "" && a.AtLeast(b) {
+		return b
+	}
+	return a
+}
+
+// severity returns the severity of a finding: that of the verdict, or else that of its gain and saving. was is that of the open finding.
+func (v *Verdict) severity(was analysis.Severity, g *estimate.Gain, s *estimate.Saving, cores float64) analysis.Severity {
+	if v.Severity != "" {
+		return v.Severity
+	}
+	return lower(analysis.SeverityWhile(was, g, s, cores), v.most)
 }

@@ -149,6 +149,47 @@ func TestAGainCoversTheInterval(t *testing.T) {
 	}
 }
 
+// TestTheLowestSeverityOfTheInterval: a rule states a severity of its own in a part of the interval of sampled events.
+func TestTheLowestSeverityOfTheInterval(t *testing.T) {
+	const reads = `sum by (workload, instance) (rate(teescope_syscalls_total{syscall="read"}[$window]))`
+	const total = `sum by (workload, instance) (rate(teescope_syscalls_total[$window]))`
+	f := &fake{answers: map[string][]query.Sample{
+		fiveMinutes(reads): {sample("w", 1000)}, fiveMinutes(total): {sample("w", 1000)},
+		fiveMinutes(varianceQuery): {sample("w", 100*300*100*300, "family", "syscalls")}, // +- 196/s
+	}}
+	for _, tt := range []struct {
+		name                  string
+		below, estimate, high analysis.Severity // empty: of the gain, which is high
+		want                  analysis.Severity
+	}{
+		{"all of the gain", "", "", "", analysis.High},
+		{"info below the estimate", analysis.Info, "", "", analysis.Info},
+		{"info above the estimate", "", "", analysis.Info, analysis.Info},
+		{"low and info", analysis.Low, "", analysis.Info, analysis.Info},
+		{"low at the estimate only", "", analysis.Low, "", analysis.Low},
+		{"stated at each end", analysis.Medium, analysis.High, analysis.Low, analysis.Low},
+	} {
+		rule := above("r", reads, 1, 0.5)
+		judge := rule.Judge
+		rule.Judge = func(w Workload) *Verdict {
+			v := judge(w)
+			switch rate, _ := w.Value(rule.Signals[0]); {
+			case rate < 900:
+				v.Severity = tt.below
+			case rate > 1100:
+				v.Severity = tt.high
+			default:
+				v.Severity = tt.estimate
+			}
+			return v
+		}
+		r := evaluate(t, f, []Rule{rule}, Options{})
+		if len(r.Findings) != 1 || r.Findings[0].Severity != tt.want {
+			t.Errorf("%s: found %+v, want one that is %s; problems %s", tt.name, r.Findings, tt.want, problems(r))
+		}
+	}
+}
+
 // TestWhatWasNotCountedIsNotZero: an agent at the level off has no system calls, but other agents do.
 func TestWhatWasNotCountedIsNotZero(t *testing.T) {
 	const expr = `sum by (workload, instance) (rate(teescope_syscalls_total[5m]))`
