@@ -8,6 +8,7 @@ package runs
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -20,6 +21,9 @@ import (
 type Run struct {
 	Settings map[string]string  // manifest keys, threads, sizes
 	Outcomes map[string]float64 // throughput and metrics; unmeasured ones are absent
+	// Owner is whose run it is: a workload on a machine. Runs of one owner depend on each other. Without one, as in an
+	// experiment, each run is an observation of its own.
+	Owner string
 }
 
 // Bounds of a table of runs.
@@ -73,7 +77,8 @@ func Correlate(runs []Run) Correlation {
 	var p []float64
 	for _, s := range settings {
 		for _, outcome := range names {
-			found := stat.Spearman(s.x, outcomes[outcome], 0.95)
+			x, y := observations(runs, s.x, outcomes[outcome])
+			found := stat.Spearman(x, y, 0.95)
 			if math.IsNaN(found.P) {
 				c.Notes = append(c.Notes, fmt.Sprintf("%s and %s: %d runs have both, or the outcome is always the same", s.name, outcome, found.Rho.N))
 				continue
@@ -97,6 +102,54 @@ func Correlate(runs []Run) Correlation {
 		}
 	}
 	return c
+}
+
+// observations returns the pairs of a setting and an outcome that count.
+func observations(runs []Run, setting, outcome []float64) (x, y []float64) {
+	var of pool
+	for i, r := range runs {
+		if !math.IsNaN(setting[i]) && !math.IsNaN(outcome[i]) && of.add(r.Owner, outcome[i], setting[i]) {
+			x = append(x, setting[i])
+		}
+	}
+	return x, of.medians()
+}
+
+// A pool makes one observation of the runs of one owner with the same values of the settings: their median outcome. What
+// differs between machines would otherwise count once for each run of a machine (Hurlbert, Ecological Monographs 54(2), 1984,
+// on pseudoreplication).
+type pool struct {
+	at       map[string]int
+	outcomes [][]float64
+}
+
+// add adds the outcome of a run, and reports whether it is a new observation.
+func (p *pool) add(owner string, outcome float64, settings ...float64) bool {
+	if owner == "" {
+		p.outcomes = append(p.outcomes, []float64{outcome})
+		return true
+	}
+	key := []byte(owner)
+	for _, v := range settings {
+		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(v))
+	}
+	if i, known := p.at[string(key)]; known {
+		p.outcomes[i] = append(p.outcomes[i], outcome)
+		return false
+	}
+	if p.at == nil {
+		p.at = make(map[string]int)
+	}
+	p.at[string(key)] = len(p.outcomes)
+	p.outcomes = append(p.outcomes, []float64{outcome})
+	return true
+}
+
+func (p *pool) medians() (y []float64) {
+	for _, of := range p.outcomes {
+		y = append(y, stat.Median(of))
+	}
+	return y
 }
 
 // together reports whether two settings can hardly be separated. Ties keep a correlation below 1, so it is compared
@@ -186,7 +239,8 @@ type Forecast struct {
 func Predict(runs []Run, outcome string, at map[string]float64) (*Forecast, error) {
 	f := &Forecast{Outcome: outcome, Settings: slices.Sorted(maps.Keys(at))}
 	var rows [][]float64
-	var y, point []float64
+	var point []float64
+	var of pool
 	there := false
 	for _, name := range f.Settings {
 		point = append(point, at[name])
@@ -202,8 +256,8 @@ func Predict(runs []Run, outcome string, at map[string]float64) (*Forecast, erro
 				}
 			}
 		}
-		if ok && len(row) == len(point) {
-			rows, y = append(rows, row), append(y, v)
+		if ok && len(row) == len(point) && of.add(r.Owner, v, row...) {
+			rows = append(rows, row)
 		}
 	}
 	if !there {
@@ -212,7 +266,7 @@ func Predict(runs []Run, outcome string, at map[string]float64) (*Forecast, erro
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("no run has %q and numbers for all of %q", outcome, f.Settings)
 	}
-	model, err := stat.Fit(rows, y)
+	model, err := stat.Fit(rows, of.medians())
 	if err != nil {
 		return nil, fmt.Errorf("predicting %s: %w", outcome, err)
 	}

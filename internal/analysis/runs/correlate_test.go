@@ -32,6 +32,15 @@ func read(t *testing.T, text string) []Run {
 	return runs
 }
 
+// shown returns runs as a text, without their owners.
+func shown(runs []Run) string {
+	all := make([]string, len(runs))
+	for i, r := range runs {
+		all[i] = fmt.Sprintf("{%v %v}", r.Settings, r.Outcomes)
+	}
+	return fmt.Sprint(all)
+}
+
 func TestReadRuns(t *testing.T) {
 	byCSV := read(t, "# of a Monday\nsetting:threads, setting:exitless,outcome:throughput\n1,on,1000\n2,off,\n4,,2e3\n")
 	byJSON := read(t, `{"runs": [
@@ -39,7 +48,7 @@ func TestReadRuns(t *testing.T) {
 		{"settings": {"threads": 2, "exitless": "off"}, "outcomes": {}},
 		{"settings": {"threads": 4, "exitless": null}, "outcomes": {"throughput": 2e3}}]}`)
 	for name, runs := range map[string][]Run{"CSV": byCSV, "JSON": byJSON} {
-		if got := fmt.Sprint(runs); got != "[{map[exitless:on threads:1] map[throughput:1000]} {map[exitless:off threads:2] map[]} {map[threads:4] map[throughput:2000]}]" {
+		if got := shown(runs); got != "[{map[exitless:on threads:1] map[throughput:1000]} {map[exitless:off threads:2] map[]} {map[threads:4] map[throughput:2000]}]" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -272,7 +281,7 @@ func TestRunsFromSeries(t *testing.T) {
 	runs, problems := FromSeries(t.Context(), source, SeriesTable{
 		Info: "redis_config_info", Outcomes: map[string]string{"throughput": "rate(ops[1m])"}, Start: querytest.Noon, End: querytest.Noon.Add(30 * step), Step: step,
 	})
-	if got := fmt.Sprint(runs); len(problems) > 0 || got != "[{map[io_threads:1] map[throughput:4.5]} {map[io_threads:4] map[throughput:14.5]} {map[io_threads:1] map[throughput:27]}]" {
+	if got := shown(runs); len(problems) > 0 || got != "[{map[io_threads:1] map[throughput:4.5]} {map[io_threads:4] map[throughput:14.5]} {map[io_threads:1] map[throughput:27]}]" {
 		t.Errorf("%s, %+v", got, problems)
 	}
 	if _, problems := FromSeries(t.Context(), &querytest.Canned{}, SeriesTable{Info: "x", End: querytest.Noon, Step: step}); len(problems) != 1 {
@@ -296,7 +305,7 @@ func TestRunsOfSeveralProcesses(t *testing.T) {
 	runs, problems := FromSeries(t.Context(), source, SeriesTable{
 		Workload: "redis", Info: "info", Outcomes: map[string]string{"each": "each", "ops": "ops"}, Start: querytest.Noon, End: querytest.Noon.Add(9 * step), Step: step,
 	})
-	if got := fmt.Sprint(runs); got != "[{map[mode:x] map[ops:1]}]" || len(problems) != 1 || !strings.Contains(problems[0].Error, "sum by (instance, workload)") {
+	if got := shown(runs); got != "[{map[mode:x] map[ops:1]}]" || len(problems) != 1 || !strings.Contains(problems[0].Error, "sum by (instance, workload)") {
 		t.Errorf("%s, %+v", got, problems)
 	}
 }
@@ -431,4 +440,50 @@ func FuzzRuns(f *testing.F) {
 			t.Errorf("%v: %s", err, told.Bytes())
 		}
 	})
+}
+
+// TestRunsOfAMachineAreNoObservations: ten machines have eight runs each, and half of the machines have another setting, which does
+// nothing. Machines differ by 30 %, and runs of a machine by 5 %. At most a twentieth of the tables may show an effect.
+func TestRunsOfAMachineAreNoObservations(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const tables = 400
+	wrong, predicted := 0, 0
+	for range tables {
+		var runs []Run
+		for m := range 10 {
+			machine := math.Exp(0.3 * random.NormFloat64())
+			for range 8 {
+				runs = append(runs, Run{Owner: strconv.Itoa(m), Settings: map[string]string{"threads": strconv.Itoa(1 + m%2)},
+					Outcomes: map[string]float64{"throughput": 1000 * machine * math.Exp(0.05*random.NormFloat64())}})
+			}
+		}
+		c := Correlate(runs)
+		if len(c.Effects) != 1 || c.Effects[0].Rho.N != 10 {
+			t.Fatalf("%d effects, n=%d, want one of 10 machines", len(c.Effects), c.Effects[0].Rho.N)
+		}
+		if c.Effects[0].sure() {
+			wrong++
+		}
+		f, err := Predict(runs, "throughput", map[string]float64{"threads": 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		another := 1000 * math.Exp(0.3*random.NormFloat64())
+		if f.Prediction.Low <= another && another <= f.Prediction.High {
+			predicted++
+		}
+	}
+	// Three standard errors of 5 % in 400 tables are 3.3 %.
+	if wrong > 33 || predicted < 367 {
+		t.Errorf("%d of %d tables show an effect, and %d intervals of a prediction hold", wrong, tables, predicted)
+	}
+	t.Logf("%d of %d tables show an effect, and %d intervals of a prediction hold", wrong, tables, predicted)
+}
+
+// TestRunsOfAnExperimentAreObservations: runs without an owner count each.
+func TestRunsOfAnExperimentAreObservations(t *testing.T) {
+	runs := read(t, "setting:threads,outcome:throughput\n1,10\n1,11\n1,12\n2,20\n2,21\n2,22\n")
+	if c := Correlate(runs); len(c.Effects) != 1 || c.Effects[0].Rho.N != 6 {
+		t.Errorf("%+v, want an effect of 6 runs", c.Effects)
+	}
 }

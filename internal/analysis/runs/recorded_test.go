@@ -20,7 +20,7 @@ func TestRecorded(t *testing.T) {
 		recorded("4"),
 	})
 	want := "[{map[threads:1] map[p99:0.5 throughput:10]} {map[threads:1] map[throughput:11]} {map[threads:2] map[throughput:19.5]}]"
-	if err != nil || fmt.Sprint(table) != want {
+	if err != nil || shown(table) != want {
 		t.Errorf("%v, %v, want %s", table, err, want)
 	}
 	if _, err := Recorded([]*run.Run{recorded("4")}); err == nil || !strings.Contains(err.Error(), "0 repetitions with 0 labels") {
@@ -45,7 +45,7 @@ func TestConditionsAreSettings(t *testing.T) {
 	table, err := Recorded([]*run.Run{recorded("4", "aa", run.Condition{Name: "\x1b[2J", Value: "1", Kind: "program"}), recorded("8", "bb", run.Condition{Name: "\x1b[2J", Value: "2", Kind: "program"},
 		run.Condition{Name: "env.GOGC", Value: "40", Kind: "program"}, run.Condition{Name: "env.GOGC", Value: "50", Kind: "program"})})
 	want := fmt.Sprintf("[{map[%s:4 size:1] map[throughput:10]} {map[%s:8 size:1] map[throughput:10]}]", key, key)
-	if err != nil || fmt.Sprint(table) != want {
+	if err != nil || shown(table) != want {
 		t.Errorf("%v, %v, want %s", table, err, want)
 	}
 }

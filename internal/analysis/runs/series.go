@@ -69,7 +69,7 @@ func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run,
 		if p.to.Sub(p.from) < (leastSteps-1)*t.Step {
 			continue
 		}
-		run := Run{Settings: p.settings, Outcomes: make(map[string]float64)}
+		run := Run{Settings: p.settings, Outcomes: make(map[string]float64), Owner: p.owner}
 		for name, by := range outcomes {
 			var x []float64
 			for _, at := range by[p.owner] {
