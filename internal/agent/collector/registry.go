@@ -53,7 +53,7 @@ func newOwn() own {
 		}),
 		duration: metric.New(metric.Desc{
 			Name: "teescope_collector_duration_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"collector"}, Source: metric.Agent,
-			Help: "Duration of the collector's last run in seconds.",
+			Help: "Duration of the collector's last run in seconds. For a run that has not ended, the time since it began.",
 		}),
 	}
 }
@@ -128,6 +128,9 @@ var errBusy = errors.New("still busy with an earlier scrape")
 func (r *Registry) one(i int, c Collector) []prometheus.Metric {
 	start := time.Now()
 	samples, err := r.run(i, c)
+	if earlier := r.began[i].Load(); earlier != 0 { // it has not ended
+		start = time.Unix(0, earlier)
+	}
 	success := 1.0
 	if err != nil {
 		success = 0

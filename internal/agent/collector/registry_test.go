@@ -135,6 +135,18 @@ func TestSlowCollector(t *testing.T) {
 		if d := time.Since(start); d != 0 || !slices.Contains(got, "teescope_collector_success{slow} 0") || slices.Contains(got, "test_slow{before} 1") {
 			t.Errorf("while busy the scrape took %v and gave %q", d, got)
 		}
+		time.Sleep(time.Second)
+		families, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "teescope_collector_duration_seconds" && m.GetLabel()[0].GetValue() == "slow" && m.GetGauge().GetValue() != (timeout+time.Second).Seconds() {
+					t.Errorf("a run that has not ended after %v has the duration %v s", timeout+time.Second, m.GetGauge().GetValue())
+				}
+			}
+		}
 		if n := strings.Count(log.String(), "collector failed"); n != 1 {
 			t.Errorf("one run that hangs is logged %d times:\n%s", n, &log)
 		}

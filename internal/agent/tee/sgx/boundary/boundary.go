@@ -270,7 +270,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	}
 	asked := refresh(b)
 	if earlier := lockOr(&b.mu, &b.emitted, scrapeWaits); earlier != nil {
-		return earlier.again(emit)
+		return earlier.again(emit, b.families.Age.Value(time.Since(earlier.at).Seconds()))
 	}
 	defer b.mu.Unlock()
 	if b.object == nil {
@@ -289,7 +289,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	b.estimate()
 	b.emit(func(m prometheus.Metric) { all.samples = append(all.samples, m) })
 	b.emitted.Store(&all)
-	return all.again(emit)
+	return all.again(emit, b.families.Age.Value(0))
 }
 
 // emitted has the data that a scrape has read.
@@ -299,10 +299,11 @@ type emitted struct {
 	err     error
 }
 
-func (e *emitted) again(emit func(prometheus.Metric)) error {
+func (e *emitted) again(emit func(prometheus.Metric), age prometheus.Metric) error {
 	for _, m := range e.samples {
 		emit(m)
 	}
+	emit(age)
 	return e.err
 }
 

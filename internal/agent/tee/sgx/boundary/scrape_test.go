@@ -7,6 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 )
 
 const waits = 50 * time.Millisecond
@@ -59,5 +64,38 @@ func TestAScrapeRepeatsNoOldCounts(t *testing.T) {
 			t.Errorf("with %s earlier counts a scrape gets no turn", what)
 		}
 		stop()
+	}
+}
+
+// A scrape that repeats counts says how old they are.
+func TestRepeatedCountsHaveAnAge(t *testing.T) {
+	b := &Backend{families: count.NewFamilies()}
+	b.mu.Lock()
+	over := make(chan struct{})
+	go func() {
+		for renewed := time.NewTicker(waits); ; {
+			b.emitted.Store(&emitted{at: time.Now().Add(-time.Second)})
+			select {
+			case <-over:
+				renewed.Stop()
+				b.mu.Unlock()
+				return
+			case <-renewed.C:
+			}
+		}
+	}()
+	ages := 0
+	err := b.Collect(t.Context(), func(m prometheus.Metric) {
+		var one dto.Metric
+		if err := m.Write(&one); err != nil {
+			t.Error(err)
+		}
+		if ages++; one.GetGauge().GetValue() < 1 {
+			t.Errorf("counts of a second ago have the age %v", one.GetGauge().GetValue())
+		}
+	})
+	close(over)
+	if err != nil || ages != 1 {
+		t.Errorf("%d ages, %v", ages, err)
 	}
 }

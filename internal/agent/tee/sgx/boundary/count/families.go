@@ -17,7 +17,7 @@ type Families struct {
 	AEXVariance                                   *metric.Desc
 	ECallTime, OCallTime, Estimated               *metric.Desc
 	Probed, Sampled, Deviation, Hits, Timed, Lost *metric.Desc
-	CallsLost, Cost, Refused                      *metric.Desc
+	CallsLost, Cost, Refused, Age                 *metric.Desc
 }
 
 const fromRuntimes = "uprobes on functions of the untrusted runtime; Gramine's thread control blocks"
@@ -114,6 +114,12 @@ func NewFamilies() *Families {
 				"high. The analysis uses it for its estimates. Absent when it is not configured.",
 			Origin: "transitions.cost",
 		}),
+		Age: metric.New(metric.Desc{
+			Name: "teescope_enclave_counts_age_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Agent,
+			Help: "Age of the counts of crossings in seconds. 0 means that they were read for this scrape. On an overloaded machine the agent repeats those of an " +
+				"earlier scrape for up to 10 s, while it attaches or detaches probes.",
+			Origin: "the agent",
+		}),
 		Refused: metric.New(metric.Desc{
 			Name: "teescope_transition_places_refused_total", Kind: metric.Counter, Unit: "requests", Labels: []string{"what"}, Source: metric.Agent,
 			Help: "Requests that were refused because a limit was reached, by what was requested. The files and functions are not probed. The processes are not watched at the enclave boundary in this scan. The code of enclu_files is not searched for ENCLU. " +
@@ -131,5 +137,5 @@ func NewFamilies() *Families {
 
 // All returns the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
-	return []*metric.Desc{f.Transitions, f.AEX, f.AEXVariance, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Sampled, f.Deviation, f.Hits, f.Timed, f.CallsLost, f.Cost, f.Refused, f.Lost}
+	return []*metric.Desc{f.Transitions, f.AEX, f.AEXVariance, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Sampled, f.Deviation, f.Hits, f.Timed, f.CallsLost, f.Cost, f.Age, f.Refused, f.Lost}
 }
