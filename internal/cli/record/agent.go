@@ -26,8 +26,9 @@ import (
 const (
 	// maxExposition is the maximum size of an exposition, in bytes. An agent with 128 workloads has half a MiB.
 	maxExposition = 64 << 20
-	// requestTimeout is the time limit of a request.
-	requestTimeout = 5 * time.Second
+	// requestTimeout is the time limit of a request. An agent may delay it by 2 s, end the scrape before it, and give each
+	// collector 4 s.
+	requestTimeout = 15 * time.Second
 	// agentStart is the maximum time until an agent of the recorder's own answers. It takes about a second.
 	agentStart = 30 * time.Second
 	// agentStop is the maximum time in which it ends.
@@ -78,20 +79,16 @@ func (a *Agent) scrape(ctx context.Context) (got answer, err error) {
 	got.asked = time.Now()
 	resp, err := a.http.Do(req)
 	if err != nil {
-		said := a.explain(a.server.Explain(err))
-		if os.IsTimeout(err) {
-			said = lateError{said}
-		}
-		return got, said
+		return got, lateIf(a.explain(a.server.Explain(err)), os.IsTimeout(err))
 	}
 	defer resp.Body.Close()
 	got.answered = time.Now()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxExposition+1))
 	switch {
 	case err != nil:
-		return got, a.explain(fmt.Errorf("reading the response of %s: %w", a.Target(), err))
+		return got, lateIf(a.explain(fmt.Errorf("reading the response of %s: %w", a.Target(), err)), os.IsTimeout(err))
 	case resp.StatusCode != http.StatusOK:
-		return got, a.server.ExplainStatus(resp.StatusCode, data)
+		return got, lateIf(a.server.ExplainStatus(resp.StatusCode, data), resp.StatusCode == http.StatusServiceUnavailable)
 	case len(data) > maxExposition:
 		return got, fmt.Errorf("the response of %s is larger than %d MiB", a.Target(), maxExposition>>20)
 	}

@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/run"
 )
 
-// Families of the agent about its collectors. They are not recorded.
+// Families of the agent about its collectors. The first two are not recorded.
 const (
 	successOf  = "teescope_collector_success"
 	durationOf = "teescope_collector_duration_seconds"
+	// ageOf is above 0 if the collector counter has repeated counts of an earlier scrape.
+	ageOf, counter = "teescope_enclave_counts_age_seconds", "tee"
 )
 
 const (
@@ -26,10 +29,22 @@ const (
 	failsFor, lateFor = 2 * time.Second, 30 * time.Second
 	// lateAfter is the duration of a run of a collector that had no time, and did not fail at once.
 	lateAfter = time.Second
+	// maxFailed bounds the collectors whose failures are kept. An agent has about twenty.
+	maxFailed = 64
+	// lists is the collector of the agent that lists the workloads.
+	lists = "system"
 )
 
-// lateError is the error of an agent that did not answer in time.
+// lateError is the error of an agent that had no time to answer.
 type lateError struct{ error }
+
+// lateIf marks the error of an agent that had no time to answer.
+func lateIf(err error, late bool) error {
+	if late {
+		return lateError{err}
+	}
+	return err
+}
 
 // Unwrap implements the interface of package errors.
 func (e lateError) Unwrap() error { return e.error }
@@ -40,18 +55,27 @@ type failures struct {
 	atEnd   bool // at an end of the phase
 }
 
+// scraped is the metrics of an answer.
+type scraped struct {
+	answer
+	all    []point
+	failed []string // collectors
+	late   bool     // one of them had no time
+}
+
 // ask requests all metrics. The totals of a phase are those between the samples at its ends. So at an end it asks again
-// while a figure is missing that may be there later, because the agent or one of its collectors had no time.
-func (s *sampler) ask(ctx context.Context, end bool) (got answer, all []point, failed []string, err error) {
+// while a figure is missing that may be there later, because the agent or one of its collectors had no time. The user can
+// end this.
+func (s *sampler) ask(ctx context.Context, end bool) (got scraped, err error) {
 	limit := failsFor
 	for began, pause := time.Now(), askAgain; ; pause *= 2 {
-		got, all, failed, err = s.once(ctx)
-		expected := slices.DeleteFunc(slices.Clone(failed), func(name string) bool { return s.failing[name] })
+		got, err = s.once(ctx)
+		expected := slices.DeleteFunc(slices.Clone(got.failed), func(name string) bool { return s.failing[name] })
 		late := errors.As(err, new(lateError))
 		if !end || err != nil && !late || err == nil && len(expected) == 0 {
 			break
 		}
-		if late || anyLate(all, expected) {
+		if late || anyLate(got.all, expected) {
 			limit = lateFor
 		}
 		if time.Since(began)+pause > limit {
@@ -59,31 +83,40 @@ func (s *sampler) ask(ctx context.Context, end bool) (got answer, all []point, f
 		}
 		select {
 		case <-ctx.Done():
-			return got, all, failed, err
+			return got, err
+		case <-s.hurry:
+			return got, err
 		case <-time.After(pause):
 		}
 	}
 	if end && err == nil {
 		s.failing = map[string]bool{} // and is not waited for again
-		for _, name := range failed {
+		for _, name := range got.failed {
 			s.failing[name] = true
 		}
 	}
-	return got, all, failed, err
+	return got, err
 }
 
-// once requests all metrics once. It returns which collectors failed.
-func (s *sampler) once(ctx context.Context) (got answer, all []point, failed []string, err error) {
-	if got, err = s.source.scrape(ctx); err != nil {
-		return got, nil, nil, err
+// once requests all metrics once.
+func (s *sampler) once(ctx context.Context) (got scraped, err error) {
+	if got.answer, err = s.source.scrape(ctx); err != nil {
+		return got, err
 	}
-	all, err = s.reader.read(got.text)
-	for _, p := range all {
-		if p.series.Name == successOf && p.value == 0 {
-			failed = append(failed, p.series.Labels["collector"])
+	got.all, err = s.reader.read(got.text)
+	for _, p := range got.all {
+		name := p.series.Labels["collector"]
+		if p.series.Name == ageOf && p.value > 0 {
+			name = counter
+		} else if p.series.Name != successOf || p.value != 0 {
+			continue
+		}
+		if len(got.failed) < maxFailed && !slices.Contains(got.failed, name) {
+			got.failed = append(got.failed, name)
 		}
 	}
-	return got, all, failed, err
+	got.late = anyLate(got.all, got.failed)
+	return got, err
 }
 
 // anyLate reports whether one of these collectors did not end in time.
@@ -93,11 +126,51 @@ func anyLate(all []point, failed []string) bool {
 	})
 }
 
+// opening is the first sample of a phase.
+type opening struct {
+	base      map[string]float64 // the counters of workloads, by ID
+	workloads map[string]bool    // those that were there
+	complete  bool               // whether no other was
+	failed    []string           // collectors
+	late      bool               // one of them had no time
+}
+
+func openingOf(got scraped) opening {
+	o := opening{base: map[string]float64{}, workloads: map[string]bool{}, failed: got.failed, late: got.late}
+	for _, p := range got.all {
+		if p.series.Name == successOf && p.series.Labels["collector"] == lists && p.value == 1 {
+			o.complete = true
+		}
+		if w := p.workload(); w != "" {
+			o.workloads[w] = true
+			if p.series.Kind == run.Counter {
+				o.base[p.id] = p.value
+			}
+		}
+	}
+	return o
+}
+
+// zero reports whether a counter of a workload that is in a later sample, and not in the first one, was zero then. An agent does not
+// export a counter that is zero. If a collector failed in the first sample, the counter may have had any value, unless there was no such
+// workload, or the collector fails in the same way again and so has not brought the counter.
+func (o opening) zero(workload string, got scraped) bool {
+	if o.complete && !o.workloads[workload] {
+		return true
+	}
+	if len(o.failed) > 0 && (o.late || got.late) {
+		return false
+	}
+	return !slices.ContainsFunc(o.failed, func(name string) bool { return !slices.Contains(got.failed, name) })
+}
+
 // fail notes the collectors that failed in a sample.
 func (o *observed) fail(failed []string, end bool) {
 	for _, name := range failed {
-		f := o.failed[name]
-		o.failed[name] = failures{f.samples + 1, f.atEnd || end}
+		f, known := o.failed[name]
+		if known || len(o.failed) < maxFailed {
+			o.failed[name] = failures{f.samples + 1, f.atEnd || end}
+		}
 	}
 }
 

@@ -179,6 +179,11 @@ func (r *recording) repetition(ctx context.Context, name string, repetition int)
 		return nil
 	})
 	if err = sampled(err); err != nil {
+		if name == run.Whole && c != nil && c.cmd.ProcessState != nil { // the agent has ended, and not the benchmark
+			r.statuses = append(r.statuses, c.status())
+			_, failed := r.results(c, repetition)
+			err = errors.Join(err, failed)
+		}
 		return StatusFailed, err
 	}
 	status = c.status()
@@ -238,14 +243,8 @@ func (r *recording) conclude(p run.Phase, state observed, c *child, split time.T
 		r.about = r.title(run.Whole, p.Repetition) + ": "
 		defer func() { r.about = "" }()
 	}
-	found := r.outcomes(c)
-	for _, o := range found {
-		o.Repetition = p.Repetition
-		if err := r.out.Outcome(o); err != nil {
-			return err
-		}
-	}
-	if err := r.out.Phase(run.Phase{Name: run.Exec, Repetition: p.Repetition, From: c.began.UTC(), To: c.began.Add(c.wall).UTC()}); err != nil {
+	found, err := r.results(c, p.Repetition)
+	if err != nil {
 		return err
 	}
 	if err := r.steady(p, state, split); err != nil {
@@ -265,6 +264,18 @@ func (r *recording) conclude(p run.Phase, state observed, c *child, split time.T
 	r.show.line(fmt.Sprintf("%s: %s, %s%s", r.title(run.Whole, p.Repetition), c.wall.Round(time.Millisecond),
 		text.Plural(state.samples, "sample", "samples"), shown))
 	return nil
+}
+
+// results writes the outcomes of a command, and the time from its execution to its end.
+func (r *recording) results(c *child, repetition int) ([]run.Outcome, error) {
+	found := r.outcomes(c)
+	for _, o := range found {
+		o.Repetition = repetition
+		if err := r.out.Outcome(o); err != nil {
+			return nil, err
+		}
+	}
+	return found, r.out.Phase(run.Phase{Name: run.Exec, Repetition: repetition, From: c.began.UTC(), To: c.began.Add(c.wall).UTC()})
 }
 
 // observe records what runs already.

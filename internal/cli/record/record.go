@@ -248,7 +248,10 @@ func (o *Options) open(ctx context.Context, agent *Agent, stop *stops, show *pro
 		r.counting.close()
 		return nil, err
 	}
-	r.sampler = &sampler{source: agent, chooser: r.chooser, counting: r.counting, reader: newReader(), all: o.All, out: r.out, series: map[string]*run.Series{}, images: map[string]string{}}
+	r.sampler = &sampler{
+		source: agent, chooser: r.chooser, counting: r.counting, reader: newReader(), all: o.All, out: r.out, series: map[string]*run.Series{},
+		images: map[string]string{}, hurry: stop.second,
+	}
 	return r, nil
 }
 

@@ -133,7 +133,7 @@ func newSampler(t *testing.T, a source, chosen []string) (*sampler, *bytes.Buffe
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &sampler{source: a, chooser: newChooser(t.TempDir(), t.TempDir(), nil, chosen), counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}, images: map[string]string{}}, file
+	return &sampler{source: a, chooser: newChooser(t.TempDir(), t.TempDir(), nil, chosen), counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}, images: map[string]string{}, state: newObserved()}, file
 }
 
 func readRun(t *testing.T, file *bytes.Buffer) *run.Run {

@@ -29,13 +29,13 @@ type sampler struct {
 	mu     sync.Mutex
 	out    *run.Writer
 	series map[string]*run.Series // those that are written, by ID
-	base   map[string]float64     // the counters of workloads at the start of the phase, by ID
-	whole  bool                   // no collector failed at the start of the phase
+	opened opening
 	last   time.Time
 	state  observed
 	images map[string]string // of the chosen workloads that are containers, by the name of the container
 
 	failing map[string]bool // collectors that failed at the last end of a phase
+	hurry   <-chan struct{} // closed when the user does not wait for them any longer; nil if never
 }
 
 // observed has the recorder's data about its samples.
@@ -124,35 +124,32 @@ const (
 
 // take takes a sample. It returns errors of the file and of the agent.
 func (s *sampler) take(ctx context.Context, where place) (time.Time, error) {
-	got, all, failed, err := s.ask(ctx, where != within)
+	got, err := s.ask(ctx, where != within)
 	if err != nil {
 		s.state.missed++
 		s.state.failure = err
 		return time.Time{}, agentError{err}
 	}
-	s.state.fail(failed, where != within)
+	s.state.fail(got.failed, where != within)
 	s.state.slowest = max(s.state.slowest, got.answered.Sub(got.asked))
-	at := collected(got, all).Truncate(time.Millisecond) // as the file has it
+	at := collected(got).Truncate(time.Millisecond) // as the file has it
 	if !at.After(s.last) {
 		at = s.last.Add(time.Millisecond)
 	}
 	s.last = at
 	chosen := s.chooser.all()
-	groups := groupsOf(all, chosen)
+	groups := groupsOf(got.all, chosen)
 	if where == first {
-		s.base, s.whole = map[string]float64{}, len(failed) == 0
+		s.opened = openingOf(got)
 	}
-	written := make([]run.Value, 0, len(all))
-	for _, p := range all {
-		if where == first && p.workload() != "" && p.series.Kind == run.Counter {
-			s.base[p.id] = p.value
-		}
+	written := make([]run.Value, 0, len(got.all))
+	for _, p := range got.all {
 		if s.all || relevant(p.series, chosen, groups) {
-			written = append(written, run.Value{Series: s.known(p, where == first), Value: p.value})
+			written = append(written, run.Value{Series: s.known(p, got, where == first), Value: p.value})
 		}
 	}
 	written = append(written, s.counting.values()...)
-	s.observe(at, all, chosen)
+	s.observe(at, got, chosen)
 	dropped, err := s.out.Sample(at, written)
 	s.state.dropped += dropped
 	return at, err
@@ -160,8 +157,8 @@ func (s *sampler) take(ctx context.Context, where place) (time.Time, error) {
 
 // collected returns when the agent has collected its metrics: by its own clock if that is plausible, otherwise the middle
 // of the request. An agent may delay an answer.
-func collected(got answer, all []point) time.Time {
-	for _, p := range all {
+func collected(got scraped) time.Time {
+	for _, p := range got.all {
 		if p.series.Name != "node_time_seconds" {
 			continue
 		}
@@ -173,14 +170,13 @@ func collected(got answer, all []point) time.Time {
 }
 
 // known returns the series of a point, the same for each of its samples. A counter of a workload that appears within a
-// phase had its value in base at the start of the phase, or else zero, which an agent does not export. If a collector failed
-// at the start, a counter that is not in base may have had any value.
-func (s *sampler) known(p point, first bool) *run.Series {
+// phase had its value in the first sample of the phase, or else may have been zero.
+func (s *sampler) known(p point, got scraped, first bool) *run.Series {
 	if series := s.series[p.id]; series != nil {
 		return series
 	}
 	if !first && p.workload() != "" && p.series.Kind == run.Counter {
-		if before, there := s.base[p.id]; there || s.whole {
+		if before, there := s.opened.base[p.id]; there || s.opened.zero(p.workload(), got) {
 			series := *p.series // that of the reader may be written by another recording
 			series.Before, p.series = &before, &series
 		}
@@ -190,12 +186,12 @@ func (s *sampler) known(p point, first bool) *run.Series {
 }
 
 // observe notes what the sample says about itself.
-func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
+func (s *sampler) observe(at time.Time, got scraped, chosen map[string]bool) {
 	now := activity{at: at}
 	s.state.samples++
 	calls, variance, created, crossed := map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}
 	var epc epcOf
-	for _, p := range all {
+	for _, p := range got.all {
 		epc.read(p, chosen)
 		labels := p.series.Labels
 		switch name := p.series.Name; {
@@ -224,12 +220,15 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 			s.state.off = s.state.off || p.value == 1
 		}
 	}
-	s.state.activity = append(s.state.activity, now)
-	s.state.machine.add(now, epc, chosen)
-	s.state.reach(s.state.calls, calls, s.whole)
-	s.state.reach(s.state.variance, variance, s.whole)
-	s.state.reach(s.state.created, created, s.whole)
-	s.state.reach(s.state.crossed, crossed, s.whole)
+	if !slices.Contains(got.failed, lists) { // otherwise it is not known
+		s.state.activity = append(s.state.activity, now)
+		s.state.machine.add(now, epc, chosen)
+	}
+	zero := func(workload string) bool { return s.state.samples > 1 && s.opened.zero(workload, got) }
+	reach(s.state.calls, calls, zero)
+	reach(s.state.variance, variance, zero)
+	reach(s.state.created, created, zero)
+	reach(s.state.crossed, crossed, zero)
 	for name, n := range s.state.created {
 		if n.last > n.first {
 			s.state.enclaves[name] = true
@@ -237,11 +236,11 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 	}
 }
 
-// reach continues counters. A counter that appears after the first sample of a phase began at zero, if that sample was whole.
-func (o *observed) reach(spans map[string]span, now map[string]float64, whole bool) {
+// reach continues counters of workloads. One that appears after the first sample of a phase began at zero, if that is known.
+func reach(spans map[string]span, now map[string]float64, zero func(workload string) bool) {
 	for name, v := range now {
 		sp, known := spans[name]
-		if !known && (o.samples == 1 || !whole) {
+		if !known && !zero(name) {
 			sp.first = v
 		}
 		sp.last = v
