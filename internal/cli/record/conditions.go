@@ -21,8 +21,8 @@ import (
 func (r *recording) describe(ctx context.Context) []run.Condition {
 	subject := condition.Subject{}
 	if len(r.Command) > 0 {
-		dir, _ := os.Getwd() // its conditions are absent without it
-		subject = condition.Subject{Args: r.Command, Dir: dir, Environ: os.Environ()}
+		dir, _ := os.Getwd()                                                                            // its conditions are absent without it
+		subject = condition.Subject{PID: os.Getpid(), Args: r.Command, Dir: dir, Environ: os.Environ()} // the command inherits the affinity
 		if path, err := exec.LookPath(r.Command[0]); err == nil {
 			subject.Path, _ = filepath.Abs(path) // the same
 		}
@@ -42,13 +42,7 @@ func (r *recording) describeServers() []run.Condition {
 		if err != nil {
 			continue // it has ended
 		}
-		var its []condition.Condition
-		for _, c := range condition.Read(condition.ThisHost(), subject) {
-			if c.Kind == condition.Program {
-				its = append(its, c)
-			}
-		}
-		all = append(all, conditionsOf(its, comm+".")...)
+		all = append(all, conditionsOf(condition.ReadSubject(condition.ThisHost(), subject), comm+".")...)
 	}
 	return all
 }

@@ -68,6 +68,13 @@ func Read(host Host, program Subject) []Condition {
 	return all
 }
 
+// ReadSubject returns the conditions of a program alone, those that are known.
+func ReadSubject(host Host, program Subject) []Condition {
+	var all list
+	program.read(&all, host)
+	return all
+}
+
 // Difference is a condition that two runs do not share.
 type Difference struct {
 	Name string `json:"name"`

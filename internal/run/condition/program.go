@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/advise/manifest"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -25,6 +26,7 @@ import (
 // Subject is the recorded program. The zero value is nothing: then only the machine has conditions.
 type Subject struct {
 	PID     int      // the process, for its affinity; 0 for none
+	Loaded  bool     // whether the libraries of the process are those of the program
 	Path    string   // the executable file; empty for none
 	Args    []string // the arguments, among which manifests of Gramine are looked for
 	Dir     string   // the working directory, for manifests and the git commit; empty for none
@@ -40,6 +42,9 @@ func (s Subject) read(all *list, h Host) {
 	}
 	if s.Path != "" {
 		executable(all, s.Path)
+	}
+	if s.Loaded {
+		libraries(all, h.Proc.Process(s.PID))
 	}
 	if s.Dir != "" {
 		s.manifests(all)
@@ -145,6 +150,30 @@ func goBuild(all *list, build *debug.BuildInfo) {
 	}
 }
 
+// maxLibraries bounds the libraries of a process.
+const maxLibraries = 64
+
+// libraries adds the build ID of each library that a process has loaded. A library is opened in the root directory of the process, which may
+// be that of a container.
+func libraries(all *list, p hostfs.Process) {
+	program, _ := p.Executable() // unreadable: the mappings are too
+	var paths []string
+	err := p.Mappings(func(m hostfs.Mapping) {
+		if path := string(m.Path); m.Executable && m.IsFile() && path != program && len(paths) < maxLibraries && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	})
+	if err != nil {
+		return
+	}
+	for _, path := range paths {
+		if f, err := inputfile.Open(p.Path("root", path)); err == nil {
+			all.add(Program, "library."+filepath.Base(path), buildID(f))
+			_ = f.Close() // nothing was written
+		}
+	}
+}
+
 const (
 	maxManifests = 20
 	maxManifest  = 16 << 20
@@ -244,7 +273,7 @@ func OfProcess(h Host, pid int) (Subject, error) {
 	if err != nil {
 		return Subject{}, fmt.Errorf("reading the conditions of process %d: %w", pid, err)
 	}
-	s := Subject{PID: pid, Path: path}
+	s := Subject{PID: pid, Loaded: true, Path: path}
 	if _, err := os.Stat(path); err != nil { // in a container, or deleted
 		s.Path = p.Path("exe")
 	}

@@ -3,6 +3,7 @@
 package condition
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,47 @@ func TestProgram(t *testing.T) {
 	}
 	if _, isGo := got["program_go"]; isGo {
 		t.Errorf("the shell is a Go program: %v", got)
+	}
+}
+
+// The libraries of a process that runs have the build IDs that readelf shows.
+func TestLibraries(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "echo ready; read line")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stdin.Close()
+		_ = cmd.Wait() // read fails
+	}()
+	if _, err := io.ReadFull(stdout, make([]byte, len("ready"))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OfProcess(ThisHost(), cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("ldd", s.Path).Output()
+	file := regexp.MustCompile(`=> (\S*/(libc\.\S+))`).FindSubmatch(out)
+	if err != nil || file == nil {
+		t.Fatalf("ldd shows no C library: %v: %s", err, out)
+	}
+	out, err = exec.Command("readelf", "-n", string(file[1])).Output()
+	id := regexp.MustCompile(`Build ID: ([0-9a-f]+)`).FindSubmatch(out)
+	if err != nil || id == nil {
+		t.Fatalf("readelf shows no build ID: %v: %s", err, out)
+	}
+	got := values(ReadSubject(ThisHost(), s))
+	if got["library."+string(file[2])] != string(id[1]) || got["library."+filepath.Base(s.Path)] != "" || got["kernel"] != "" {
+		t.Errorf("conditions are %v, and %s has the build ID %s", got, file[1], id[1])
 	}
 }
 
