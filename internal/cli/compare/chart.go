@@ -218,20 +218,13 @@ func stacked(b *strings.Builder, blame compare.Blame, v compare.View) {
 	b.WriteString("\n</svg>\n")
 }
 
-// sweep draws the main outcome over the points of a sweep, with a line for each group.
-func (r *Report) sweep(b *strings.Builder) {
-	m, ok := mainOutcome(r.Tables)
-	if !ok {
-		return
-	}
-	var names []string
+// sweep draws a metric over the points of a sweep, with a line for each group.
+func (r *Report) sweep(b *strings.Builder, m compare.Metric) {
+	names := groupNames(r.Tables)
 	var all []float64
 	for _, t := range r.Tables {
 		for _, g := range t.Groups {
-			if !slices.Contains(names, g.Name) {
-				names = append(names, g.Name)
-			}
-			if c, found := cellOf(t, m, g.Name); found {
+			if c, found := t.Cell(m.ID(), g.Name); found {
 				all = append(all, c.Values...)
 			}
 		}
@@ -242,6 +235,7 @@ func (r *Report) sweep(b *strings.Builder) {
 	y := axis{bottom, top, 0, high}
 	x := axis{side + 40, width - right - 40, 0, float64(len(r.Tables) - 1)}
 	begin(b, bottom+70, fmt.Sprintf("Head to head: %s in %s at each point", m.ID(), unit))
+	label(b, side, 12, "start", "", titleOf(m, unit))
 	for _, v := range y.ticks(6) {
 		line(b, side, y.at(v), width-right, y.at(v), "")
 		label(b, side-8, y.at(v)+4, "end", "dim", analysis.Figure(v*by))
@@ -252,7 +246,7 @@ func (r *Report) sweep(b *strings.Builder) {
 	for k, name := range names {
 		var path strings.Builder
 		for i, t := range r.Tables {
-			c, found := cellOf(t, m, name)
+			c, found := t.Cell(m.ID(), name)
 			if !found || len(c.Values) == 0 {
 				continue
 			}

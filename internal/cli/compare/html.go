@@ -54,7 +54,9 @@ func (r *Report) html(b *strings.Builder) {
 			fmt.Fprintf(b, "<p class=fail>Fails <code>%s</code>: %s</p>\n", text.HTML(f.Condition), text.HTML(f.Reason))
 		}
 		if len(r.Tables) > 1 {
-			r.sweep(b)
+			for _, m := range overPoints(r.Tables) {
+				r.sweep(b, m)
+			}
 		}
 		for _, t := range r.Tables {
 			tableHTML(b, t)

@@ -14,8 +14,13 @@ import (
 
 func (r *Report) text(b *strings.Builder) error {
 	if len(r.Tables) > 1 {
-		if err := r.headToHead(b); err != nil {
-			return err
+		for i, m := range overPoints(r.Tables) {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			if err := r.headToHead(b, m); err != nil {
+				return err
+			}
 		}
 	}
 	for i, t := range r.Tables {
@@ -198,62 +203,4 @@ func shareText(s compare.Component) string {
 
 func pComponent(s compare.Component) string {
 	return pText(compare.Change{Corrected: s.P})
-}
-
-// headToHead writes the main outcome of each point of a sweep.
-func (r *Report) headToHead(b *strings.Builder) error {
-	m, ok := mainOutcome(r.Tables)
-	if !ok {
-		return nil
-	}
-	by, unit := 1.0, m.Unit
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s (%s)", text.Terminal(m.ID()), text.Terminal(unit))
-	for _, g := range r.Tables[0].Groups {
-		fmt.Fprintf(w, "\t%s", text.Terminal(g.Name))
-	}
-	fmt.Fprintln(w)
-	for _, t := range r.Tables {
-		fmt.Fprint(w, text.Terminal(t.Title))
-		for _, g := range r.Tables[0].Groups {
-			cell := "-"
-			if c, found := cellOf(t, m, g.Name); found {
-				cell = figure(c.Median, by)
-				if c.Change != nil {
-					cell += " (" + compare.Percent(c.Change.Ratio.Value) + " " + string(c.Change.Verdict) + ")"
-				}
-			}
-			fmt.Fprintf(w, "\t%s", cell)
-		}
-		fmt.Fprintln(w)
-	}
-	return w.Flush()
-}
-
-// mainOutcome returns the main one of the outcomes.
-func mainOutcome(tables []*compare.Table) (compare.Metric, bool) {
-	var outcomes []compare.Metric
-	for _, t := range tables {
-		for _, row := range t.Rows {
-			if row.Metric.Area == compare.Outcome {
-				outcomes = append(outcomes, row.Metric)
-			}
-		}
-	}
-	return compare.Main(outcomes)
-}
-
-// cellOf returns the cell of a metric and a group.
-func cellOf(t *compare.Table, m compare.Metric, group string) (compare.Cell, bool) {
-	for _, row := range t.Rows {
-		if row.Metric.ID() != m.ID() {
-			continue
-		}
-		for j, g := range t.Groups {
-			if g.Name == group {
-				return row.Cells[j], true
-			}
-		}
-	}
-	return compare.Cell{}, false
 }

@@ -67,8 +67,10 @@ var families = map[string]family{
 	"sgx_reclaim_seconds_sum":                             {Paging, "s", "by", false},
 	"teescope_page_faults_total":                          {Faults, "faults", "reason", false},
 	"teescope_page_faults_handled_total":                  {Faults, "faults", "type", false},
+	machineFaults:                                         {Faults, "faults", "", false},
 	"teescope_page_cache_ops_total":                       {Faults, "operations", "op", true},
 	"teescope_context_switches_total":                     {Scheduling, "switches", "kind", false},
+	machineSwitches:                                       {Scheduling, "switches", "", false},
 	"teescope_cpu_migrations_total":                       {Scheduling, "migrations", "", false},
 	"teescope_run_queue_wait_seconds_total":               {Scheduling, "s", "", false},
 	"teescope_run_queue_wait_outside_calls_seconds_total": {Scheduling, "s", "", false},
@@ -84,6 +86,20 @@ var families = map[string]family{
 	"teescope_llc_misses_total":                           {Caches, "misses", "", false},
 	"teescope_resident_memory_bytes":                      {Memory, "bytes", "", false},
 	"container_cpu_cfs_throttled_seconds_total":           {Scheduling, "s", "", false},
+}
+
+// The series of the whole machine beside those of a workload.
+const (
+	machineFaults   = "node_vmstat_pgfault"
+	machineSwitches = "node_context_switches_total"
+)
+
+// Costs lists the series that show what an operation costs, in the order in which a sweep shows them.
+func Costs() []string {
+	return []string{
+		callsSeries, "teescope_ocalls_total", "teescope_page_faults_total", machineFaults, "teescope_llc_misses_total", "sgx_epc_pages_evicted_total",
+		"teescope_context_switches_total", machineSwitches, "teescope_cpu_seconds_total",
+	}
 }
 
 var (

@@ -142,19 +142,29 @@ func pointName(r *Record, label string) string {
 	return r.Started.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Main returns the main metric of a benchmark: the throughput, else the first time, else the first metric with a known
-// direction, else the first one. It returns false if there is none.
+// throughput is the name of an outcome, and the end of the names of those of several tests.
+const throughput = "throughput"
+
+// IsThroughput reports whether a metric is the throughput of a benchmark or of one of its tests.
+func (m Metric) IsThroughput() bool {
+	return m.Area == Outcome && (m.Name == throughput || strings.HasSuffix(m.Name, "."+throughput))
+}
+
+// Main returns the main metric of a benchmark: the throughput, else that of the first test, else the first time, else the first
+// metric with a known direction, else the first one. It returns false if there is none.
 func Main(list []Metric) (best Metric, ok bool) {
 	rank := func(m Metric) int {
 		switch {
-		case m.ID() == "throughput":
+		case m.ID() == throughput:
 			return 0
-		case m.Unit == "seconds" && m.Better == "lower":
+		case m.IsThroughput():
 			return 1
-		case m.Better != "":
+		case m.Unit == "seconds" && m.Better == "lower":
 			return 2
+		case m.Better != "":
+			return 3
 		}
-		return 3
+		return 4
 	}
 	for i, m := range list {
 		if i == 0 || rank(m) < rank(best) {

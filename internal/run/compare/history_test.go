@@ -112,11 +112,14 @@ func TestMainMetric(t *testing.T) {
 	time := Metric{Name: "time_per_operation", Unit: "seconds", Better: "lower"}
 	allocations := Metric{Name: "allocations_per_operation", Better: "lower"}
 	operations := Metric{Name: "operations", Unit: "operations"}
+	set := Metric{Name: "SET.throughput", Area: Outcome, Unit: "operations_per_second", Better: "higher"}
 	for _, tt := range []struct {
 		list []Metric
 		want Metric
 	}{
 		{[]Metric{allocations, operations, time, throughput}, throughput},
+		{[]Metric{time, set, allocations}, set},
+		{[]Metric{time, set, throughput}, throughput},
 		{[]Metric{allocations, operations, time}, time},
 		{[]Metric{operations, allocations}, allocations},
 		{[]Metric{operations}, operations},

@@ -53,6 +53,7 @@ type Table struct {
 	Forced      bool // verdicts were given in spite of Differences
 	Tests       int  // that P is corrected for
 	Notes       []string
+	zeros       []Row // of metrics that are zero in all groups
 	sizes       []int
 	detectable  map[[3]float64]float64 // by the sizes of the samples and the level
 }
@@ -131,8 +132,10 @@ func Compare(s Set, o Options) (*Table, error) {
 		t.Notes = append(t.Notes, note)
 	}
 	for _, m := range metrics(all) {
-		if row, ok := rowOf(m, all); ok {
+		if row, something := rowOf(m, all); something {
 			t.Rows = append(t.Rows, row)
+		} else {
+			t.zeros = append(t.zeros, row)
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -147,6 +150,20 @@ func Compare(s Set, o Options) (*Table, error) {
 		}
 	}
 	return t, nil
+}
+
+// Cell returns a metric of a group, by their names. A metric that is zero in all groups has no row, and the cell has no change.
+func (t *Table) Cell(metric, group string) (Cell, bool) {
+	j := slices.IndexFunc(t.Groups, func(g GroupInfo) bool { return g.Name == group })
+	if j < 0 {
+		return Cell{}, false
+	}
+	for _, rows := range [][]Row{t.Rows, t.zeros} {
+		if i := slices.IndexFunc(rows, func(r Row) bool { return r.Metric.ID() == metric }); i >= 0 {
+			return rows[i].Cells[j], true
+		}
+	}
+	return Cell{}, false
 }
 
 // phaseOf returns the phase that all repetitions have.
@@ -440,7 +457,7 @@ func (r *repeat) value(m Metric) float64 {
 	return math.NaN()
 }
 
-// rowOf returns the row of a metric. Metrics that are zero everywhere have none.
+// rowOf returns the row of a metric, and whether a value is not zero.
 func rowOf(m Metric, all []sample) (Row, bool) {
 	row, something := Row{Metric: m}, false
 	for i := range all {
