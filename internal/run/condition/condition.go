@@ -115,11 +115,20 @@ func Differences(a, b []Condition) []Difference {
 	return found
 }
 
+// affinity is the name of the CPUs that a program may use, and the end of that of a server.
+const affinity = "affinity"
+
 // EPCOthers is the name of the condition that says how much of the enclave page cache others used, in percent.
 const EPCOthers = "epc_others_percent"
 
-// alike reports whether two sizes or shares differ by less than a tolerance.
+// alike reports whether two sizes or shares differ by less than a tolerance, and whether two lists have as many CPUs: which ones a container
+// or a job gets differs from time to time.
 func alike(d Difference) bool {
+	if strings.HasSuffix(d.Name, affinity) {
+		a, err1 := hostfs.ParseCPUs(d.A)
+		b, err2 := hostfs.ParseCPUs(d.B)
+		return err1 == nil && err2 == nil && len(a) == len(b)
+	}
 	a, err1 := strconv.ParseFloat(d.A, 64)
 	b, err2 := strconv.ParseFloat(d.B, 64)
 	if err1 != nil || err2 != nil {

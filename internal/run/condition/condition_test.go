@@ -179,6 +179,19 @@ func listed(t *testing.T, list string) int {
 	return n
 }
 
+// As many other CPUs are alike.
+func TestAffinity(t *testing.T) {
+	of := func(cpus string) []Condition { return []Condition{{"redis-server.affinity", cpus, Identity}} }
+	for _, c := range []struct {
+		a, b   string
+		differ bool
+	}{{"0-3", "4-7", false}, {"0,2", "4-5", false}, {"0-3", "0-1", true}, {"0-3", "x", true}} {
+		if got := Differences(of(c.a), of(c.b)); len(got) > 0 != c.differ {
+			t.Errorf("%s and %s: %+v", c.a, c.b, got)
+		}
+	}
+}
+
 func TestDifferences(t *testing.T) {
 	a := []Condition{
 		{"kernel", "6.8", Identity},

@@ -37,7 +37,7 @@ type Subject struct {
 func (s Subject) read(all *list, h Host) {
 	if s.PID > 0 {
 		cpus, nodes := h.Proc.Process(s.PID).Allowed() // it has ended: not known
-		all.add(Identity, "affinity", cpus)
+		all.add(Identity, affinity, cpus)
 		all.add(Identity, "memory_nodes", nodes)
 	}
 	if s.Path != "" {
