@@ -78,7 +78,7 @@ func (s *sampler) ask(ctx context.Context, end bool) (got scraped, err error) {
 		if late || anyLate(got.all, expected) {
 			limit = lateFor
 		}
-		if time.Since(began)+pause > limit {
+		if isClosed(s.hurry) || time.Since(began)+pause > limit {
 			break
 		}
 		select {

@@ -63,9 +63,12 @@ func (s *stops) close() {
 }
 
 // stopped reports whether the recording must end.
-func (s *stops) stopped() bool {
+func (s *stops) stopped() bool { return isClosed(s.first) }
+
+// isClosed reports whether a channel without values is closed. nil never is.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-s.first:
+	case <-c:
 		return true
 	default:
 		return false
