@@ -36,16 +36,19 @@ func sweepRuns(t *testing.T, dir string) map[string]os.FileInfo {
 	return complete
 }
 
-// A sweep of 24 points that is killed continues where it was, and does nothing twice.
+// A sweep of 24 points that is killed continues where it was, and does nothing twice. The command of the ninth run waits until the sweep was
+// killed.
 func TestRecordSweepGoesOn(t *testing.T) {
-	before, dir := loadedPrograms(t), filepath.Join(t.TempDir(), "sweep")
+	const complete = 8
+	before, dir, killed := loadedPrograms(t), filepath.Join(t.TempDir(), "sweep"), filepath.Join(t.TempDir(), "killed")
+	wait := fmt.Sprintf("while [ ! -e %s ] && [ $(ls %s/*.tsrun | wc -l) -gt %d ]; do sleep 0.1; done", killed, dir, complete)
 	args := []string{
 		"record", "-o", dir, "--repeat", "1", "--matrix", "threads=1,2,4,8", "--matrix", "size=10,20,40", "--matrix", "mode=3,7", "--label", "made=by-{threads}", "--interval", "100ms",
-		"--outcome", "score=score: ([0-9]+)", "--", "sh", "-c", "sleep 0.2; echo score: $(({threads} * 1000 + {size} + {mode}))",
+		"--outcome", "score=score: ([0-9]+)", "--", "sh", "-c", wait + "; echo score: $(({threads} * 1000 + {size} + {mode}))",
 	}
 	p := background(t, binary, args...)
 	eventually(t, 2*testLimit, "some runs", func() error {
-		if n := len(sweepRuns(t, dir)); n < 5 {
+		if n := len(sweepRuns(t, dir)); n < complete {
 			return fmt.Errorf("%d", n)
 		}
 		return nil
@@ -54,9 +57,12 @@ func TestRecordSweepGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.ended(t, testLimit)
+	if err := os.WriteFile(killed, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	first := sweepRuns(t, dir)
-	if len(first) > 23 {
-		t.Fatalf("%d runs before the kill: it was too late", len(first))
+	if len(first) != complete {
+		t.Fatalf("%d runs before the kill, want %d", len(first), complete)
 	}
 	// One file is cut off, as by a kill while it was written.
 	cut := ""
