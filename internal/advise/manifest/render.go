@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"github.com/teescope/teescope/internal/lib/lazy"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -14,9 +15,14 @@ import (
 var (
 	// variable is {{ name }}, and {{ env.NAME }}.
 	variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?$`)
-	// choice is {{ 'a' if env.get('NAME', '0') == '1' else 'b' }}, which Gramine's examples use for EDMM.
-	choice = lazy.Regexp(`^('[^'\\]*'|"[^"\\]*"|\d+) +if +env\.get\( *['"]([A-Za-z_][A-Za-z0-9_]*)['"] *, *('[^'\\]*'|"[^"\\]*") *\) *==  *('[^'\\]*'|"[^"\\]*") +else +('[^'\\]*'|"[^"\\]*"|\d+)$`)
+	// choice is {{ 'a' if env.get('NAME', '0') == '1' else 'b' }}, which Gramine's examples use for EDMM, also with "| int > 0".
+	choice = lazy.Regexp(`^(` + quotedOrNumber + `) +if +env\.get\( *['"]([A-Za-z_][A-Za-z0-9_]*)['"] *, *(` + quotedOrNumber + `) *\)( *\| *int)? *(==|!=|>=?) *(` + quotedOrNumber + `) +else +(` + quotedOrNumber + `)$`)
+	// defaulted is {{ name | default('value') }}, and {{ env.get('NAME', 'value') }}.
+	defaulted = lazy.Regexp(`^(?:([A-Za-z_][A-Za-z0-9_]*) *\| *d(?:efault)?\( *|env\.get\( *['"]([A-Za-z_][A-Za-z0-9_]*)['"] *, *)(` + quotedOrNumber + `) *\)$`)
 )
+
+// quotedOrNumber matches a literal: a quoted text without escapes, or a number.
+const quotedOrNumber = `'[^'\\]*'|"[^"\\]*"|\d+`
 
 // expression renders what is in a mark. The piece is the part of it that the result comes from, if it is a literal in it.
 func (m *Manifest) expression(text string) (result string, piece [2]int, assumed string, ok bool) {
@@ -24,20 +30,47 @@ func (m *Manifest) expression(text string) (result string, piece [2]int, assumed
 		result, ok = m.define[text]
 		return result, piece, "", ok
 	}
+	if found := defaulted().FindStringSubmatch(text); found != nil {
+		name := found[1]
+		if name == "" {
+			name = "env." + found[2]
+		}
+		if result, ok = m.define[name]; !ok {
+			result, ok = literal(found[3])
+			assumed = fmt.Sprintf("%s is not set; --define %s=VALUE for another", strings.TrimPrefix(name, "env."), name)
+		}
+		return result, piece, assumed, ok
+	}
 	at := choice().FindStringSubmatchIndex(text)
 	if at == nil {
 		return "", piece, "", false
 	}
-	part := func(i int) string { return text[at[2*i]:at[2*i+1]] }
-	otherwise, _ := literal(part(3))
-	wanted, _ := literal(part(4))
-	name := part(2)
+	part := func(i int) string {
+		if at[2*i] < 0 {
+			return ""
+		}
+		return text[at[2*i]:at[2*i+1]]
+	}
+	name, compare := part(2), condition{number: part(4) != "", operator: part(5)}
+	if compare.wanted, ok = literal(part(6)); !ok || compare.number == strings.ContainsAny(part(6), `'"`) {
+		return "", piece, "", false
+	}
 	is, defined := m.define["env."+name]
 	if !defined {
-		is, assumed = otherwise, fmt.Sprintf("%s is not set in the environment; --define env.%s=%s for the other case", name, name, shown(wanted))
+		is, _ = literal(part(3))
 	}
-	chosen := 5
-	if is == wanted {
+	holds, ok := compare.holds(is)
+	if !ok {
+		return "", piece, "", false
+	}
+	if !defined {
+		assumed = fmt.Sprintf("%s is not set in the environment", name)
+		if other, found := compare.opposite(holds); found {
+			assumed += fmt.Sprintf("; --define env.%s=%s for the other case", name, shown(other))
+		}
+	}
+	chosen := 7
+	if holds {
 		chosen = 1
 	}
 	result, ok = literal(part(chosen))
@@ -46,6 +79,44 @@ func (m *Manifest) expression(text string) (result string, piece [2]int, assumed
 		piece = [2]int{piece[0] + 1, piece[1] - 1}
 	}
 	return result, piece, assumed, ok
+}
+
+// condition compares a variable of the environment with a literal, as a text or as a number.
+type condition struct {
+	number           bool
+	operator, wanted string
+}
+
+// holds reports whether the condition is true for a value. Jinja's filter int makes 0 of a text that is not a number.
+func (c condition) holds(value string) (is, ok bool) {
+	if !c.number {
+		return (value == c.wanted) == (c.operator == "=="), !strings.HasPrefix(c.operator, ">")
+	}
+	is64, _ := strconv.ParseInt(value, 10, 64)
+	wanted, err := strconv.ParseInt(c.wanted, 10, 64)
+	switch c.operator {
+	case "==":
+		return is64 == wanted, err == nil
+	case "!=":
+		return is64 != wanted, err == nil
+	case ">":
+		return is64 > wanted, err == nil
+	}
+	return is64 >= wanted, err == nil
+}
+
+// opposite returns a value for which the condition is true instead of false, or false instead of true.
+func (c condition) opposite(holds bool) (string, bool) {
+	values := []string{c.wanted, "0", "1"}
+	if n, err := strconv.ParseInt(c.wanted, 10, 32); err == nil && c.number {
+		values = append(values, strconv.FormatInt(n+1, 10))
+	}
+	for _, v := range values {
+		if is, ok := c.holds(v); ok && is != holds {
+			return v, true
+		}
+	}
+	return "", false
 }
 
 // render resolves the marks in a value.
