@@ -49,7 +49,7 @@ func TestAdviseFormats(t *testing.T) {
 	if status(err) != foundStatus {
 		t.Errorf("the status is %d: %v", status(err), err)
 	}
-	for _, want := range []string{"1. HIGH: fewer thread slots", "sgx.max_threads: 2 (app.manifest:3)", "+sgx.max_threads = 4 # too few", "Not judged without --log: debug-build, no-thread-slots, raw-syscalls."} {
+	for _, want := range []string{"1. HIGH: fewer thread slots", "sgx.max_threads: 2 (app.manifest:3)", "+sgx.max_threads = 4 # too few", "Not judged without --log: debug-build, no-thread-slots, out-of-memory, raw-syscalls."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -292,7 +292,7 @@ func TestAdviseWhatIf(t *testing.T) {
 func TestWhatIfOfARun(t *testing.T) {
 	dir := manifestDir(t, "sgx.max_threads = 8\n")
 	r := redisInGramine(43_010, 90_320)
-	r.Counters = append(r.Counters, runtest.Counter(r.Seconds*3, "teescope_thread_starts_total"),
+	r.Counters = append(r.Counters, runtest.Counter(r.Seconds*3, "teescope_thread_starts_total"), runtest.Counter(r.Seconds*2, "teescope_forks_total"),
 		runtest.Counter(r.Seconds*250, "teescope_enclave_transitions_total", "kind", "aex", "source", "gramine_counters"))
 	spec := runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{r}}
 	if err := runtest.Create(filepath.Join(dir, "redis.tsrun"), spec); err != nil {
@@ -306,6 +306,7 @@ func TestWhatIfOfARun(t *testing.T) {
 		Rates struct {
 			AEXs   float64 `json:"aexs_per_second"`
 			Starts float64 `json:"thread_starts_per_second"`
+			Forks  float64 `json:"forks_per_second"`
 		}
 		WhatIf []struct {
 			Seen    []struct{ Value float64 }
@@ -316,10 +317,10 @@ func TestWhatIfOfARun(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.WhatIf) != 1 || len(report.WhatIf[0].Effects) != 3 || len(report.WhatIf[0].Seen) != 3 {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got := report.Rates; got.AEXs < 247 || got.AEXs > 253 || got.Starts < 2.97 || got.Starts > 3.03 {
-		t.Errorf("%+v, want 250 AEXs/s and 3 starts of threads", got)
+	if got := report.Rates; got.AEXs < 247 || got.AEXs > 253 || got.Starts < 2.97 || got.Starts > 3.03 || got.Forks < 1.98 || got.Forks > 2.02 {
+		t.Errorf("%+v, want 250 AEXs/s, 3 starts of threads and 2 forks", got)
 	}
-	if text, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--run", "redis.tsrun"); err != nil || !strings.Contains(strings.Join(strings.Fields(text), " "), "250/s asynchronous exits (AEX), 3/s starts of threads.") {
+	if text, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--run", "redis.tsrun"); err != nil || !strings.Contains(strings.Join(strings.Fields(text), " "), "250/s asynchronous exits (AEX), 3/s starts of threads, 2/s forks.") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	e := report.WhatIf[0]

@@ -58,7 +58,7 @@ func TestVersionOfGramine(t *testing.T) {
 		}
 	}
 	text, _, err := lintIn(t, dir, "app.manifest", "--gramine", "1.8")
-	if status(err) != foundStatus || !strings.Contains(text, "app.manifest:1: warning: keys that newer versions of Gramine do not know (sgx.thread_num: unknown to Gramine 1.8 (--gramine))") {
+	if status(err) != foundStatus || !strings.Contains(text, "app.manifest:1: error: keys that newer versions of Gramine do not know (sgx.thread_num: refused by Gramine 1.8 (--gramine))") {
 		t.Errorf("%v: %s", err, text)
 	}
 }

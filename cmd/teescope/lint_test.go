@@ -91,7 +91,7 @@ func TestLintNamesEachLine(t *testing.T) {
 	}
 	// A line says what to do about its own key only, and how much that matters.
 	text, _, err = lintIn(t, manifestDir(t, oldManifest), "app.manifest", "--gramine=1.9")
-	if status(err) != foundStatus || !strings.Contains(text, "app.manifest:3: warning: keys that newer versions of Gramine do not know (sgx.thread_num: unknown to Gramine 1.9 (--gramine)): remove sgx.thread_num: the manifest also has sgx.max_threads [deprecated-keys]\n") {
+	if status(err) != foundStatus || !strings.Contains(text, "app.manifest:3: error: keys that newer versions of Gramine do not know (sgx.thread_num: refused by Gramine 1.9 (--gramine)): remove sgx.thread_num: the manifest also has sgx.max_threads [deprecated-keys]\n") {
 		t.Errorf("%v: %s", err, text)
 	}
 }

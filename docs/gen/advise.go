@@ -34,9 +34,11 @@ func adviceRules(all []advise.Rule, successors []manifest.Successor) []byte {
 		source := strings.ReplaceAll(r.Source, "Gramine, Performance tuning and analysis", "the guide")
 		fmt.Fprintf(&b, "| `%s`: %s | %s | %s | %s | %s |\n", r.ID, cell.Replace(r.Title), cell.Replace(signal), cell.Replace(r.Threshold), cell.Replace(source), cell.Replace(r.Advice))
 	}
-	b.WriteString("\n## Older spellings of keys\n\nThe versions are those of Gramine.\n\n| key | successor | deprecated since | unknown from | note |\n|---|---|---|---|---|\n")
+	b.WriteString("\n## Older spellings of keys\n\nThe versions are those of Gramine.\n\n" +
+		"From 1.7 on, gramine-manifest refuses a manifest with a key that it does not know, unless it runs with --no-check.\n\n" +
+		"| key | successor | deprecated since | unknown from | refused from | note |\n|---|---|---|---|---|---|\n")
 	for _, s := range successors {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Old, code(s.New), s.Since, s.Gone, cell.Replace(s.Note))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", s.Old, code(s.New), s.Since, s.Gone, s.RefusedFrom(), cell.Replace(s.Note))
 	}
 	return b.Bytes()
 }

@@ -100,6 +100,7 @@ type Rates struct {
 	Exits  float64  `json:"exits_per_second"`                   // EEXITs
 	AEXs   *float64 `json:"aexs_per_second,omitempty"`          // asynchronous exits; nil is not known
 	Starts *float64 `json:"thread_starts_per_second,omitempty"` // nil is not known
+	Forks  *float64 `json:"forks_per_second,omitempty"`         // nil is not known
 	CPU    float64  `json:"cpu_cores"`                          // 0 is not known
 	Source string   `json:"source"`
 }

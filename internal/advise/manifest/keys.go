@@ -16,6 +16,7 @@ type Successor struct {
 	New     string // "" if the key has none
 	Since   string // the version of Gramine that deprecated it
 	Gone    string // the first version that does not know it; "" while it is still accepted
+	Refused string // the first version that refuses to start with it; "" is as for every key that a version does not know
 	Note    string // note for its replacement
 	convert func(Value) (string, bool)
 }
@@ -38,9 +39,9 @@ func Successors() []Successor {
 		{Old: "fs.experimental__enable_sysfs_topology", Since: "1.2", Gone: "1.5", Note: "the topology is always there"},
 		{Old: "fs.mount.*", New: "fs.mounts", Since: "1.2", Gone: "1.5", Note: "one array of tables instead of a name for each mount"},
 		{Old: "loader.argv0_override", New: "loader.argv", Since: "1.3", Gone: "1.3", Note: "loader.argv has all arguments"},
-		{Old: "loader.debug_type", New: "loader.log_level", Since: "1.0", Gone: "1.0", Note: "\"none\" stays, \"inline\" is \"debug\", \"file\" needs loader.log_file too"},
-		{Old: "loader.entrypoint", New: "loader.entrypoint.uri", Since: "1.8", convert: same},
-		{Old: "loader.exec", New: "libos.entrypoint", Since: "1.0", Gone: "1.0", Note: "the path in the file system of the application"},
+		{Old: "loader.debug_type", New: "loader.log_level", Since: "1.0", Gone: "1.0", Refused: "1.0", Note: "\"none\" stays, \"inline\" is \"debug\", \"file\" needs loader.log_file too"},
+		{Old: "loader.entrypoint", New: "loader.entrypoint.uri", Since: "1.8", Gone: "1.9", convert: same},
+		{Old: "loader.exec", New: "libos.entrypoint", Since: "1.0", Gone: "1.0", Refused: "1.0", Note: "the path in the file system of the application"},
 		{Old: "loader.pal_internal_mem_size", Since: "1.4", Gone: "1.4", Note: "Gramine reserves what it needs"},
 		{Old: "loader.preload", New: "loader.entrypoint", Since: "1.1", Gone: "1.2", convert: same},
 		{Old: "sgx.allowed_files.*", New: "sgx.allowed_files", Since: "1.0", Gone: "1.2", Note: "one array instead of a name for each file"},
@@ -60,9 +61,28 @@ func Successors() []Successor {
 		{Old: "sgx.require_mpx", New: "sgx.cpu_features.mpx", Since: "1.6", Gone: "1.8", convert: hardening},
 		{Old: "sgx.require_pkru", New: "sgx.cpu_features.pkru", Since: "1.6", Gone: "1.8", convert: hardening},
 		{Old: "sgx.rpc_thread_num", New: "sgx.insecure__rpc_thread_num", Since: "1.3", Gone: "1.3", convert: same},
+		{Old: "sgx.sigfile", Since: "1.0", Gone: "1.0", Refused: "1.0", Note: "gramine-sgx reads the signature beside the manifest"},
 		{Old: "sgx.thread_num", New: "sgx.max_threads", Since: "1.4", Gone: "1.5", convert: same},
 		{Old: "sgx.trusted_files.*", New: "sgx.trusted_files", Since: "1.0", Gone: "1.2", Note: "one array instead of a name for each file"},
 	}
+}
+
+// checked is the first version whose gramine-manifest refuses a manifest with a key that it does not know, unless it runs with
+// --no-check (python/gramine-manifest, manifest_check.py).
+const checked = "1.7"
+
+// Checks reports whether gramine-manifest of all of these versions refuses keys that it does not know.
+func (v *Versions) Checks() bool { return v.Since(checked) }
+
+// RefusedFrom returns the first version that refuses a manifest with this key, or "" while it is still accepted.
+func (s Successor) RefusedFrom() string {
+	switch {
+	case s.Refused != "" || s.Gone == "":
+		return s.Refused
+	case minor(s.Gone) > minor(checked):
+		return s.Gone
+	}
+	return checked
 }
 
 // same keeps a value.

@@ -142,7 +142,7 @@ func TestDeprecated(t *testing.T) {
 			"fs.experimental__enable_sysfs_topology> 1.2 1.5;sgx.nonpie_binary> 1.5 1.5;sgx.thread_num>sgx.max_threads 1.4 1.5;" +
 			"sgx.rpc_thread_num>sgx.insecure__rpc_thread_num 1.3 1.3;sgx.require_avx>sgx.cpu_features.avx 1.6 1.8;" +
 			"sgx.require_mpx>sgx.cpu_features.mpx 1.6 1.8;sgx.trusted_files.*>sgx.trusted_files 1.0 1.2;",
-		"gramine12.manifest.template": "loader.entrypoint>loader.entrypoint.uri 1.8 ;loader.pal_internal_mem_size> 1.4 1.4;sgx.protected_files>fs.mounts 1.2 1.5;" +
+		"gramine12.manifest.template": "loader.entrypoint>loader.entrypoint.uri 1.8 1.9;loader.pal_internal_mem_size> 1.4 1.4;sgx.protected_files>fs.mounts 1.2 1.5;" +
 			"sgx.insecure__protected_files_key>fs.insecure__keys.default 1.2 1.5;sgx.thread_num>sgx.max_threads 1.4 1.5;" +
 			"sgx.require_exinfo>sgx.use_exinfo 1.6 1.8;sgx.ra_client_spid> 1.9 1.9;sgx.ra_client_linkable> 1.9 1.9;",
 		"tables.manifest": "",

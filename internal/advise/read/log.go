@@ -33,9 +33,13 @@ type Log struct {
 	// NoTCS is "There are no available TCS pages left for a new thread" (host_thread.c). TCSs is the current value.
 	NoTCS Seen
 	TCSs  int64 // 0 is not known
-	// OutOfMemory are errors that say so.
+	// OutOfMemory are errors about missing memory: "Out-of-memory in library OS" and "failed to allocate memory" (libos_malloc.c),
+	// "failed allocating enough memory for checkpoint" (libos_checkpoint.c), and "Out of memory" of the lower part (PAL).
 	OutOfMemory Seen
-	// Places are messages with a place in Gramine's source, which only debug builds print.
+	// DebugBuild are lines that only debug builds write: the end of a profile (host_profile.c), a failed assertion (assert.h), and SGX
+	// stats without those of threads, which Gramine 1.8 and later print and only debug builds accept (host_main.c).
+	DebugBuild Seen
+	// Places are messages with a place in Gramine's source, which 1.4 and later print at the level debug (libos/src/utils/log.c).
 	Places Seen
 	// Processes is the number of different processes that wrote a line, as "[P2:" names them. It counts the first 4096.
 	Processes int
@@ -55,13 +59,15 @@ type Log struct {
 }
 
 var (
-	// level matches what Gramine puts before a message: "[P1:T2:redis-server] debug: ", and in debug builds the place in
-	// its source.
+	// level matches what Gramine puts before a message: "[P1:T2:redis-server] debug: ", and before that the place in its source.
 	level        = lazy.Regexp(`^(?:[\[(][^\])]{0,200}[\])] ?){0,3}(error|warning|debug|trace): `)
 	place        = lazy.Regexp(`^(?:\[[^\]]{0,200}\] ?){0,2}\([\w.-]{1,100}\.[ch]:\d{1,6}:\w{1,100}\) `)
-	process      = lazy.Regexp(`^\[P(\d{1,10}):`)
+	process      = lazy.Regexp(`^(?:\([\w.-]{1,100}\.[ch]:\d{1,6}:\w{1,100}\) )?\[P(\d{1,10}):`)
+	debugBuild   = lazy.Regexp(`\bProfile data written to .+ \(\d{1,20} bytes\)|\bassert failed [\w./-]{1,200}\.[ch]:\d{1,6} `)
+	totalStats   = lazy.Regexp(`----- (Total SGX stats for process|SGX stats for thread) \d{1,10} -----`)
 	banner       = lazy.Regexp(`Gramine is starting\. Parsing TOML|Gramine detected the following insecure configurations|----- (?:Total SGX stats|SGX stats|SGX enclave loading time)`)
 	commit       = lazy.Regexp(`Gramine was built from commit: ([0-9a-f]{40})`)
+	noMemory     = lazy.Regexp(`[Oo]ut[- ]of[- ]memory|failed to allocate memory(?:$|:| \()|failed allocating enough memory`)
 	currentValue = lazy.Regexp(`The current value is (\d{1,9})`)
 )
 
@@ -71,6 +77,7 @@ func ParseLog(data []byte) (Log, error) {
 	l := Log{Bytes: len(data)}
 	processes := make(map[string]bool)
 	value := 0 // lines in which the value of NoTCS may still come
+	var totals, threads Seen
 	for n, line := range lines(string(data)) {
 		l.Lines = n
 		if banner().MatchString(line) {
@@ -86,6 +93,16 @@ func ParseLog(data []byte) (Log, error) {
 		}
 		if place().MatchString(line) {
 			l.Places.add(n)
+		}
+		if debugBuild().MatchString(line) {
+			l.DebugBuild.add(n)
+		}
+		if found := totalStats().FindStringSubmatch(line); found != nil {
+			if found[1] == "SGX stats for thread" {
+				threads.add(n)
+			} else {
+				totals.add(n)
+			}
 		}
 		if found := process().FindStringSubmatch(line); found != nil && len(processes) < maxProcesses && !processes[found[1]] {
 			if processes[found[1]] = true; len(processes) == 2 {
@@ -112,7 +129,7 @@ func ParseLog(data []byte) (Log, error) {
 		switch found[1] {
 		case "error":
 			l.Errors.add(n)
-			if strings.Contains(line, "ut of memory") {
+			if noMemory().MatchString(line) {
 				l.OutOfMemory.add(n)
 			}
 		case "warning":
@@ -121,8 +138,11 @@ func ParseLog(data []byte) (Log, error) {
 			l.Debug.add(n)
 		}
 	}
+	if l.DebugBuild.Count == 0 && threads.Count == 0 {
+		l.DebugBuild = totals
+	}
 	l.Processes = len(processes)
-	if l.Processes+l.NoTCS.Count+l.RawSyscalls.Count+l.Places.Count+l.Debug.Count+l.Banners.Count+l.Errors.Count+l.Warnings.Count == 0 {
+	if l.Processes+l.NoTCS.Count+l.RawSyscalls.Count+l.Places.Count+l.DebugBuild.Count+l.Debug.Count+l.Banners.Count+l.Errors.Count+l.Warnings.Count == 0 {
 		return Log{}, fmt.Errorf("%w: Gramine writes \"Gramine is starting\" and messages such as \"[P1:T1:redis-server] error: \" to the terminal, or to loader.log_file", errNothing)
 	}
 	return l, nil

@@ -171,7 +171,7 @@ Emulating a raw syscall instruction. This degrades performance, consider patchin
 error: There are no available TCS pages left for a new thread!
 Please try to increase sgx.max_threads in the manifest.
 The current value is 8
-[P1:T2:python3] error: Out of memory in library OS
+[P1:T2:python3] error: Out-of-memory in library OS
 (host_thread.c:306:pal_thread_init) error: There are no available TCS pages left for a new thread. Please try to increase sgx.max_threads in the manifest. The current value is 4
 [P1:T1:python3] warning: Unsupported system call 999
 a debug: line of the application
@@ -185,6 +185,10 @@ a debug: line of the application
 		t.Errorf("%+v, want %+v, %v", l, want, err)
 	}
 	if l, _ := ParseLog([]byte("[P1:T1:sh] error: x\n[P2:T7:sh] error: x\n[P2:T8:sh] (libos_init.c:1:init) debug: x\n")); l.Processes != 2 || l.SecondProcess != 2 || l.Places != (Seen{1, 3}) {
+		t.Errorf("%+v", l)
+	}
+	// At the level debug the place comes first.
+	if l, _ := ParseLog([]byte("(libos_init.c:1:init) [P1:T1:sh] debug: x\n(libos_init.c:1:init) [P2:T1:sh] error: Out-of-memory in library OS\n")); l.Processes != 2 || l.SecondProcess != 2 || l.Places != (Seen{2, 1}) || l.OutOfMemory != (Seen{1, 2}) || l.DebugBuild.Count != 0 {
 		t.Errorf("%+v", l)
 	}
 	for _, known := range []string{"error: x\n", "Gramine detected the following insecure configurations:\n", "----- Total SGX stats for process 7 -----\n"} {

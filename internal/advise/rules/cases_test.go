@@ -87,6 +87,7 @@ func allCases() map[string]ruleCases {
 		"old-processor":       oldProcessorCases(),
 		"omp-threads":         ompThreadsCases(),
 		"open-files":          openFilesCases(),
+		"out-of-memory":       outOfMemoryCases(),
 		"perf-counters":       perfCountersCases(),
 		"preheat":             preheatCases(),
 		"preheat-invalid":     preheatInvalidCases(),
@@ -117,6 +118,40 @@ func fires(t *testing.T, rule advise.Rule, g given) (all []advise.Advice, judges
 	t.Helper()
 	r := advise.Evaluate(g.facts(t), []advise.Rule{rule})
 	return r.Advice, len(r.Checked) > 0
+}
+
+// What a rule changes, Gramine accepts: the rules about what it refuses have nothing more to say than before.
+func TestChangesAreAccepted(t *testing.T) {
+	refusals := []advise.Rule{invalidValues(), enclaveSizePower(), preheatInvalid(), fewThreads()}
+	said := func(g given) map[string]bool {
+		all := make(map[string]bool)
+		for _, a := range advise.Evaluate(g.facts(t), refusals).Advice {
+			for _, s := range a.Seen {
+				all[a.Rule+" "+s.What] = true
+			}
+		}
+		return all
+	}
+	cases := allCases()
+	for _, rule := range All() {
+		for i, g := range cases[rule.ID].positive {
+			advice, _ := fires(t, rule, g)
+			if len(advice) == 0 || len(advice[0].Changes) == 0 {
+				continue
+			}
+			text, err := g.facts(t).Manifest.Edit(advice[0].Changes...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, after := said(g), g
+			after.manifest = string(text)
+			for what := range said(after) {
+				if !before[what] {
+					t.Errorf("%s, case %d: %s after the change:\n%s", rule.ID, i, what, text)
+				}
+			}
+		}
+	}
 }
 
 // Each rule has a file, and cases of all three kinds in the test file beside it.

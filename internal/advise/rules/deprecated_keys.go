@@ -24,7 +24,7 @@ func deprecatedKeys() advise.Rule {
 			if len(found) == 0 {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Likely, "Gramine ignores keys that it does not know, and uses the default instead. Its tools warn about some of them only.")
+			a := configured(analysis.Info, analysis.Likely, "Gramine ignores keys that it does not know, and uses the default instead. From 1.7 on, gramine-manifest refuses a manifest with such a key, unless it runs with --no-check.")
 			for _, d := range found {
 				s := oldKey(f, d)
 				if a.Seen = append(a.Seen, s); s.Severity.AtLeast(a.Severity) {
@@ -46,10 +46,13 @@ func deprecatedKeys() advise.Rule {
 // oldKey says what is wrong with a key and what to do. A block of a template may be for the versions that know the key.
 func oldKey(f *advise.Facts, d manifest.Found) advise.Seen {
 	s := advise.Seen{What: d.Key, Text: "deprecated since Gramine " + d.Since, Source: at(f.Manifest.Name, d.Lines[0]), Line: d.Lines[0], Severity: analysis.Info}
+	from := d.RefusedFrom()
 	switch {
 	case d.Gone == "":
+	case f.Gramine.Since(from) && !d.InBlock:
+		s.Text, s.Severity = fmt.Sprintf("refused by Gramine %s (%s)", f.Gramine, f.Gramine.Source), analysis.High
 	case !f.Gramine.Since(d.Gone) || d.InBlock:
-		s.Text = "unknown to Gramine " + d.Gone + " and later"
+		s.Text = fmt.Sprintf("unknown to Gramine %s and later, refused by %s and later", d.Gone, from)
 	default:
 		s.Text = fmt.Sprintf("unknown to Gramine %s (%s)", f.Gramine, f.Gramine.Source)
 		if d.New != "" { // otherwise nothing is lost

@@ -55,8 +55,9 @@ func TestDeprecatedKeysInBlocks(t *testing.T) {
 	}{
 		{inBlock, "", []analysis.Severity{analysis.Info}},
 		{inBlock, "1.9", []analysis.Severity{analysis.Info}},
-		{inBlock + "sgx.thread_num = 4\n", "1.9", []analysis.Severity{analysis.Medium}}, // it is outside of the block too
-		{inBlock + "sgx.require_avx = true\nsgx.nonpie_binary = true\n", "1.9", []analysis.Severity{analysis.Info, analysis.Medium, analysis.Info}},
+		{inBlock + "sgx.thread_num = 4\n", "1.9", []analysis.Severity{analysis.High}}, // it is outside of the block too
+		{inBlock + "sgx.thread_num = 4\nsgx.nonpie_binary = true\n", "1.6", []analysis.Severity{analysis.Medium, analysis.Info}},
+		{inBlock + "sgx.require_avx = true\nsgx.nonpie_binary = true\n", "1.9", []analysis.Severity{analysis.Info, analysis.High, analysis.High}},
 		{inBlock + "sgx.require_avx = true\n", "", []analysis.Severity{analysis.Info, analysis.Info}},
 	} {
 		all, _ := fires(t, deprecatedKeys(), given{manifest: tt.manifest, gramine: tt.gramine, template: true})
@@ -80,5 +81,26 @@ func TestDeprecatedKeysInBlocks(t *testing.T) {
 	all, _ := fires(t, deprecatedKeys(), given{manifest: inBlock, template: true})
 	if all[0].Diff != "" || len(all[0].Do) != 1 || all[0].Do[0] != "line 2: if this block of the template is for Gramine 1.5 or later: replace sgx.thread_num by sgx.max_threads" {
 		t.Errorf("%q\n%s", all[0].Do, all[0].Diff)
+	}
+}
+
+// What a version does with an old key is what gramine-manifest, manifest.py and pal_main.c of its tag do.
+func TestRefusedKeys(t *testing.T) {
+	for _, tt := range []struct{ manifest, gramine, want string }{
+		{"loader.exec = \"file:a\"", "1.0", "refused by Gramine 1.0 (--gramine)"},
+		{"loader.exec = \"file:a\"", "", "unknown to Gramine 1.0 and later, refused by 1.0 and later"},
+		{"sgx.sigfile = \"a.sig\"", "1.6", "refused by Gramine 1.6 (--gramine)"},
+		{"sgx.thread_num = 4", "1.4", "unknown to Gramine 1.5 and later, refused by 1.7"},
+		{"sgx.thread_num = 4", "1.6.2", "unknown to Gramine 1.6 (--gramine)"},
+		{"sgx.thread_num = 4", "1.7", "refused by Gramine 1.7 (--gramine)"},
+		{"sgx.require_avx = true", "1.7", "unknown to Gramine 1.8 and later, refused by 1.8"},
+		{"sgx.require_avx = true", "1.8", "refused by Gramine 1.8 (--gramine)"},
+		{"loader.entrypoint = \"file:a\"", "1.8", "unknown to Gramine 1.9 and later, refused by 1.9"},
+		{"loader.entrypoint = \"file:a\"", "1.9", "refused by Gramine 1.9 (--gramine)"},
+	} {
+		all, _ := fires(t, deprecatedKeys(), given{manifest: tt.manifest, gramine: tt.gramine})
+		if len(all) != 1 || !strings.HasPrefix(all[0].Seen[0].Text, tt.want) || strings.HasPrefix(tt.want, "refused") != (all[0].Severity == analysis.High) {
+			t.Errorf("%s with %q: %+v, want %s", tt.manifest, tt.gramine, all, tt.want)
+		}
 	}
 }

@@ -22,7 +22,7 @@ func enclavesOverEPC() advise.Rule {
 			epc, ok := f.Machine.EPC()
 			counted := processes(f)
 			n := int(counted.Value)
-			if !known || !ok || n < 2 || bytes > epc || float64(n)*float64(bytes) <= float64(epc) {
+			if !known || !ok || n < 2 || f.Live != nil && f.Live.Runtime != runtimeSGX || bytes > epc || float64(n)*float64(bytes) <= float64(epc) {
 				return nil
 			}
 			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%d processes have an enclave of %s each, %.0f MiB together. The EPC has %s.", n, mib(bytes), float64(n)*float64(bytes)/(1<<20), mib(epc)))

@@ -43,6 +43,8 @@ func exitless() advise.Rule {
 			case !ok || slots <= 1:
 			case counted && slots >= int64(cpus): // exitless-cpus would then advise to turn Exitless off
 				a.Do = append(a.Do, fmt.Sprintf("first lower sgx.max_threads to what the application needs: %d threads outside would occupy all of %d CPUs", slots, cpus))
+			case slots > mostRPC:
+				a.Do = append(a.Do, fmt.Sprintf("first lower sgx.max_threads to what the application needs: Gramine starts at most %d threads outside", mostRPC))
 			default:
 				a.Changes = set(keyRPC, strconv.FormatInt(slots, 10))
 			}

@@ -9,6 +9,7 @@ func exitlessCases() ruleCases {
 		positive: []given{
 			{manifest: "sgx.max_threads = 8", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-1"},
 			{manifest: "a=1", found: judged.Exitless},
+			{manifest: "sgx.max_threads = 300", found: judged.Exitless}, // as many threads outside are refused
 		},
 		near: []given{
 			{manifest: "sgx.insecure__rpc_thread_num = 8", stats: atBound, elapsed: busy, cpu: busy, machine: "cpus_online 0-1"},

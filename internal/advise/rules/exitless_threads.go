@@ -19,7 +19,7 @@ func exitlessThreads() advise.Rule {
 		Judge: func(f *advise.Facts) *advise.Advice {
 			n, v, known := rpc(f.Manifest)
 			slots, ok := threads(f.Manifest)
-			if !known || !ok || n == 0 || n == slots || !notHidden(f.Manifest, keyEDMM) || isTrue(f.Manifest, keyEDMM) {
+			if !known || !ok || n == 0 || n == min(slots, mostRPC) || !notHidden(f.Manifest, keyEDMM) || isTrue(f.Manifest, keyEDMM) {
 				return nil
 			}
 			if cpus, ok := f.Machine.CPUs(); ok && max(n, slots) >= int64(cpus) || f.Finding(judged.Exitless) != nil || production(f.Manifest) {
@@ -33,7 +33,7 @@ func exitlessThreads() advise.Rule {
 			slotsValue := f.Manifest.Get(keyThreads)
 			a.Seen = []advise.Seen{setting(f.Manifest, v, "0"), setting(f.Manifest, slotsValue, "4")}
 			a.Do = []string{"give Exitless as many threads as the enclave uses at once"}
-			a.Changes = set(keyRPC, strconv.FormatInt(slots, 10))
+			a.Changes = set(keyRPC, strconv.FormatInt(min(slots, mostRPC), 10))
 			a.Insecure, a.Risk = true, exitlessRisk
 			return a
 		},

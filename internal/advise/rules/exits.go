@@ -86,7 +86,7 @@ func exitsFound(f *advise.Facts) *advise.Advice {
 	if found == nil {
 		return nil
 	}
-	if off := f.Manifest != nil && hasNoRPC(f); !off && !slices.Contains(found.Explains, judged.OCALLBound) {
+	if off := f.Manifest != nil && hasNoRPC(f.Manifest); !off && !slices.Contains(found.Explains, judged.OCALLBound) {
 		return nil
 	}
 	a := fromFinding(f, found)

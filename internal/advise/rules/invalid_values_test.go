@@ -22,6 +22,12 @@ func invalidValuesCases() ruleCases {
 			{manifest: `sgx.profile.mode = "ocall"`},
 			{manifest: `sgx.profile.enable = true`},
 			{manifest: "sgx.cpu_features.avx = true"},
+			{manifest: `sgx.cpu_features.mpx = "unspecified"`},
+			{manifest: "sgx.max_threads = 4097"},
+			{manifest: "sgx.max_threads = 1025\nsgx.insecure__rpc_thread_num = 1"},
+			{manifest: "sgx.profile.frequency = 251"},
+			{manifest: "sgx.profile.with_stack = 1"}, // as the guide writes it
+			{manifest: "sgx.profile.with_stack = true\nsgx.profile.mode = \"ocall_outer\""},
 		},
 		near: []given{
 			{manifest: "loader.log_level = \"all\"\nsgx.file_check_policy = \"allow_all_but_log\"\nsgx.profile.enable = \"main\"\nsgx.profile.mode = \"ocall_outer\"\nsgx.cpu_features.amx = \"disabled\""},
@@ -29,6 +35,8 @@ func invalidValuesCases() ruleCases {
 			{manifest: `loader.log_level = "{{ log_level }}"`, template: true},
 			{manifest: "sgx.max_threads = 1\nsgx.insecure__rpc_thread_num = 0\nsgx.enclave_size = \"1g\"\nsgx.debug = true"},
 			{manifest: "sgx.print_stats = 1"},
+			{manifest: "sgx.max_threads = 4096\nsgx.cpu_features.pkru = \"required\"\nsgx.profile.frequency = 250\nsgx.profile.with_stack = true\nsgx.profile.mode = \"ocall_inner\""},
+			{manifest: "sgx.max_threads = 1024\nsgx.insecure__rpc_thread_num = 1"},
 			{manifest: "sgx.insecure__rpc_thread_num = 256"},
 			{manifest: "sgx.max_threads = {{ x }}\nsgx.enclave_size = \"{{ y }}\"\nsgx.debug = {{ z }}", template: true},
 			{manifest: `sgx.max_threads = {{ '1' if env.get('EDMM', '0') == '1' else '8' }}`, template: true},

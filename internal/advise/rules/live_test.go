@@ -27,10 +27,18 @@ func direct() *advise.Live {
 	return l
 }
 
+// several is a program with so many processes.
+func several(runtime string, n int) *advise.Live {
+	l := &advise.Live{Runtime: runtime}
+	for i := range n {
+		l.Processes = append(l.Processes, advise.Process{PID: 7 + i, Threads: 3, Files: 3})
+	}
+	return l
+}
+
 // What a running program shows takes the place of what its manifest and machine allow.
 func TestRunningInsteadOfAllowed(t *testing.T) {
-	several := runs(3, 3, 0)
-	several.Processes = append(several.Processes, advise.Process{PID: 8}, advise.Process{PID: 9})
+	three := several(runtimeSGX, 3)
 	const python = "libos.entrypoint = \"/usr/bin/python3\"\n"
 	for name, tt := range map[string]struct {
 		rule advise.Rule
@@ -44,9 +52,10 @@ func TestRunningInsteadOfAllowed(t *testing.T) {
 		"one node used":            {numa(), given{machine: "numa_nodes 0-1", live: on(8, 4, 0, 1, false)}, false},
 		"two nodes used":           {numa(), given{live: on(8, 4, 0, 2, false)}, true},
 		"nodes that are not known": {numa(), given{machine: "numa_nodes 0-1", live: on(8, 4, 0, 0, false)}, true},
-		"three enclaves":           {enclavesOverEPC(), given{manifest: `sgx.enclave_size = "64M"`, machine: mib128, live: several}, true},
+		"three enclaves":           {enclavesOverEPC(), given{manifest: `sgx.enclave_size = "64M"`, machine: mib128, live: three}, true},
+		"none in gramine-direct":   {enclavesOverEPC(), given{manifest: `sgx.enclave_size = "64M"`, machine: mib128, live: several(runtimeDirect, 3)}, false},
 		"one enclave":              {enclavesOverEPC(), given{manifest: `sgx.enclave_size = "64M"`, machine: mib128, live: runs(1, 1, 1)}, false},
-		"a helper":                 {helperProcesses(), given{manifest: python, live: several}, true},
+		"a helper":                 {helperProcesses(), given{manifest: python, live: three}, true},
 		"no helper":                {helperProcesses(), given{manifest: python, live: runs(1, 1, 1)}, false},
 	} {
 		r := advise.Evaluate(tt.facts(t), []advise.Rule{tt.rule})

@@ -14,9 +14,9 @@ func measuring() advise.Rule {
 		Signal: "`sgx.enable_stats`, `sgx.profile.enable`, `sgx.vtune_profile`", Threshold: "any option that is on", Source: sectionSyntax + "Enabling SGX enclave stats, SGX profiling: for debug builds and debug enclaves only",
 		Advice: "turn them off when not measuring",
 		Judge: func(f *advise.Facts) *advise.Advice {
-			a := configured(analysis.Info, analysis.Likely, "These options need a debug build of Gramine, which is slower than a release build. A release build ends at the start with sgx.enable_stats or "+
-				"sgx.profile.enable. Profiling itself slows the program too.")
-			for _, key := range []string{"sgx.enable_stats", "sgx.vtune_profile"} {
+			a := configured(analysis.Info, analysis.Likely, "These options need a debug build of Gramine, which is slower than a release build. A release build ends at the start with sgx.profile.enable, "+
+				"and from Gramine 1.8 on with sgx.enable_stats. Profiling itself slows the program too.")
+			for _, key := range []string{keyStats, "sgx.vtune_profile"} {
 				if v := f.Manifest.Get(key); isTrue(f.Manifest, key) && v.Key == key { // Gramine ignores the spelling before 1.0
 					a.Seen = append(a.Seen, setting(f.Manifest, v, "false"))
 					a.Changes = append(a.Changes, set(key, "false")...)
@@ -24,19 +24,18 @@ func measuring() advise.Rule {
 			}
 			profile := f.Manifest.Get("sgx.profile.enable")
 			s, known := profile.Str()
-			profiled := known && (s == "main" || s == "all")
-			if profiled {
+			if known && (s == "main" || s == "all") {
 				a.Seen = append(a.Seen, setting(f.Manifest, profile, `"none"`))
 				a.Changes = append(a.Changes, set("sgx.profile.enable", `"none"`)...)
 			}
 			if len(a.Seen) == 0 {
 				return nil
 			}
-			debug := f.Manifest.Get(keyDebug)
-			if on, known := debug.Bool(); profiled && (!debug.Set || known && !on) {
+			if production(f.Manifest) {
+				// host_main.c refuses a profile. For the others the loader opts in to debugging in each TCS, which only a debug enclave allows.
 				a.Severity = analysis.High
-				a.Why = "The enclave is not a debug enclave, and Gramine profiles no other one: it ends at the start. " + a.Why
-				a.Seen = append(a.Seen, setting(f.Manifest, debug, "false"))
+				a.Why = "The enclave is not a debug enclave, and Gramine measures no other one: it ends at the start. " + a.Why
+				a.Seen = append(a.Seen, setting(f.Manifest, f.Manifest.Get(keyDebug), "false"))
 			}
 			a.Do = []string{"turn them off for production and for comparisons of throughput, and use a release build (meson --buildtype=release)"}
 			a.Choice = true

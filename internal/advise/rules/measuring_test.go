@@ -8,11 +8,13 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// Gramine 1.9 (host_main.c) checks the debug flag of the enclave for profiles only. For SGX stats it checks how it was built.
+// "If a production enclave is started with this option set, Gramine will fail initialization of the enclave" (manifest syntax, 1.0 to 1.9, of
+// SGX stats and of profiles). For both, and for VTune, the loader sets TCS.FLAGS.DBGOPTIN (host_thread.c), which a production enclave refuses.
 func TestMeasuringThatGramineRefuses(t *testing.T) {
 	for text, want := range map[string]analysis.Severity{
-		"sgx.enable_stats = true":                                                analysis.Info,
-		"sgx.vtune_profile = true":                                               analysis.Info,
+		"sgx.enable_stats = true":                                                analysis.High,
+		"sgx.vtune_profile = true":                                               analysis.High,
+		"sgx.debug = true\nsgx.vtune_profile = true":                             analysis.Info,
 		"sgx.profile.enable = \"all\"":                                           analysis.High,
 		"sgx.debug = false\nsgx.profile.enable = \"main\"":                       analysis.High,
 		"sgx.debug = true\nsgx.profile.enable = \"main\"\nsgx.enable_stats=true": analysis.Info,

@@ -22,6 +22,9 @@ func newerKeys() advise.Rule {
 				return nil
 			}
 			a := configured(analysis.Medium, analysis.Likely, fmt.Sprintf("Gramine %s (%s) ignores keys that it does not know: the default counts.", f.Gramine, f.Gramine.Source))
+			if f.Gramine.Checks() {
+				a = configured(analysis.High, analysis.Likely, fmt.Sprintf("gramine-manifest of Gramine %s (%s) refuses a manifest with a key that it does not know, unless it runs with --no-check. Then the default counts.", f.Gramine, f.Gramine.Source))
+			}
 			for _, n := range found {
 				s := advise.Seen{What: n.Key, Text: "known to Gramine " + n.Since + " and later", Source: at(f.Manifest.Name, n.Line), Line: n.Line, Severity: a.Severity}
 				s.Do = fmt.Sprintf("remove %s, or use Gramine %s or later", n.Key, n.Since)

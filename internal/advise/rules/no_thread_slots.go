@@ -4,7 +4,6 @@ package rules
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
@@ -33,9 +32,7 @@ func noThreadSlots() advise.Rule {
 					slots = max(slots, n)
 				}
 			}
-			if slots > 0 && slots < 1<<20 {
-				a.Changes = set(keyThreads, strconv.FormatInt(2*slots, 10))
-			}
+			a.Changes = moreSlots(f.Manifest, slots)
 			return a
 		},
 	}

@@ -40,6 +40,7 @@ const (
 	keyEDMM    = "sgx.edmm_enable"
 	keyPreheat = "sgx.preheat_enclave"
 	keyDebug   = "sgx.debug"
+	keyStats   = "sgx.enable_stats"
 	keyLog     = "loader.log_level"
 )
 
@@ -84,6 +85,7 @@ func All() []advise.Rule {
 		oldProcessor(),
 		ompThreads(),
 		openFiles(),
+		outOfMemory(),
 		perfCounters(),
 		preheat(),
 		preheatInvalid(),
@@ -189,8 +191,11 @@ func size(m *manifest.Manifest) (bytes uint64, v manifest.Value, known bool) {
 
 // mib formats bytes for a sentence.
 func mib(bytes uint64) string {
-	if bytes >= 1<<30 && bytes%(1<<30) == 0 {
+	switch {
+	case bytes >= 1<<30 && bytes%(1<<30) == 0:
 		return fmt.Sprintf("%d GiB", bytes>>30)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%d KiB", bytes>>10)
 	}
 	return fmt.Sprintf("%d MiB", bytes>>20)
 }

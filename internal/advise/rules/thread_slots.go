@@ -5,8 +5,10 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/analysis"
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
@@ -31,8 +33,20 @@ func slotsInUse(f *advise.Facts) *advise.Advice {
 	}
 	a.Seen = []advise.Seen{seen("threads", float64(used), "1", running), setting(f.Manifest, f.Manifest.Get(keyThreads), "4")}
 	a.Do = []string{"raise sgx.max_threads; each slot costs some memory of the enclave", "or start fewer threads"}
-	a.Changes = set(keyThreads, fmt.Sprint(2*slots))
+	a.Changes = moreSlots(f.Manifest, slots)
 	return a
+}
+
+// moreSlots sets twice as many thread slots, or as many as Gramine accepts. It returns nil if there are as many already.
+func moreSlots(m *manifest.Manifest, slots int64) []manifest.Change {
+	most := int64(mostThreads)
+	if m != nil && !hasNoRPC(m) {
+		most = mostQueued
+	}
+	if slots < 1 || slots >= most {
+		return nil
+	}
+	return set(keyThreads, strconv.FormatInt(min(2*slots, most), 10))
 }
 
 func threadSlots() advise.Rule {
@@ -55,8 +69,8 @@ func threadSlots() advise.Rule {
 				return a
 			}
 			a.Seen = append(a.Seen, setting(f.Manifest, f.Manifest.Get(keyThreads), "4"))
-			if n, known := threads(f.Manifest); known && n < 1<<20 {
-				a.Changes = set(keyThreads, fmt.Sprint(2*n))
+			if n, known := threads(f.Manifest); known {
+				a.Changes = moreSlots(f.Manifest, n)
 			}
 			return a
 		},

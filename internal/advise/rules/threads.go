@@ -3,7 +3,6 @@
 package rules
 
 import (
-	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/manifest"
 )
 
@@ -21,7 +20,7 @@ func rpc(m *manifest.Manifest) (n int64, v manifest.Value, known bool) {
 }
 
 // hasNoRPC reports whether the manifest has no threads outside for certain.
-func hasNoRPC(f *advise.Facts) bool {
-	n, _, known := rpc(f.Manifest)
+func hasNoRPC(m *manifest.Manifest) bool {
+	n, _, known := rpc(m)
 	return known && n == 0
 }

@@ -162,5 +162,8 @@ func (r *Report) exits() []string {
 	if r.Rates.Starts != nil {
 		line += ", " + render.Value(*r.Rates.Starts, "1/s") + " starts of threads"
 	}
+	if r.Rates.Forks != nil {
+		line += ", " + render.Value(*r.Rates.Forks, "1/s") + " forks"
+	}
 	return []string{"Counted by " + r.Rates.Source + ": " + line + "."}
 }

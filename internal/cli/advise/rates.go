@@ -41,7 +41,7 @@ func matcher(workload string) string {
 	return "workload=" + strconv.Quote(workload)
 }
 
-// Rates returns the exits, the thread starts and the CPU time of a workload in the window of an analysis, or nil. Without a name there must be one
+// Rates returns the exits, the starts of threads and processes, and the CPU time of a workload in the window of an analysis, or nil. Without a name there must be one
 // workload only, and always one machine.
 func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Rates {
 	asker := askerOf(ctx, r)
@@ -68,7 +68,7 @@ func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Ra
 		}
 		return nil
 	}
-	rates := &advise.Rates{Exits: exits[0].Value, AEXs: same(crossings("aex")), Starts: same(sums("teescope_thread_starts_total")), Source: of}
+	rates := &advise.Rates{Exits: exits[0].Value, AEXs: same(crossings("aex")), Starts: same(sums("teescope_thread_starts_total")), Forks: same(sums("teescope_forks_total")), Source: of}
 	if cpu := same(sums("teescope_cpu_seconds_total")); cpu != nil {
 		rates.CPU = *cpu
 	}
