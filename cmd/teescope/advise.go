@@ -16,12 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/machine"
 	"github.com/teescope/teescope/internal/advise/rules"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/cli"
 	advised "github.com/teescope/teescope/internal/cli/advise"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // adviseFlags are the flags of teescope advise.
@@ -33,6 +35,8 @@ type adviseFlags struct {
 	instance              string
 	whatIf                []string
 	verify                bool
+
+	assumed bool // that this machine has the workload
 }
 
 func adviseCommand() *cobra.Command {
@@ -150,7 +154,7 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 	o.Live = o.Live || o.PID > 0
 	asks := o.Run == "" && o.Workload != ""
 	if len(o.Machine) == 0 && o.Run == "" && (!asks || o.Live || loopback(o.Server)) {
-		o.Machine = []string{advised.ThisMachine}
+		o.Machine, o.assumed = []string{advised.ThisMachine}, asks && !o.Live
 	}
 	facts, warnings, err := advised.Load(o.Files)
 	if err != nil {
@@ -212,6 +216,10 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 		if err := o.knowsMachine(result.Limits); err != nil {
 			return nil, err
 		}
+	}
+	if name := o.elsewhere(result.Limits); name != "" && o.assumed {
+		facts.Machine = &machine.Machine{}
+		notes = append(notes, fmt.Sprintf("the facts about this machine are not used, because the workload runs on %s: name those of that machine with --machine, or --machine this if it is this one", text.Terminal(text.Short(name, 100))))
 	}
 	about, err := o.onMachine(result.Findings)
 	if err != nil {

@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -31,6 +33,37 @@ func (o *adviseFlags) knowsMachine(all []engine.Limit) error {
 	}
 	slices.Sort(machines)
 	return fmt.Errorf("%s has no series of the workload %q on %q: use one of %s", o.Server, o.Workload, o.instance, strings.Join(machines[:min(len(machines), 10)], ", "))
+}
+
+// elsewhere returns the machine that has the workload, if that is another one than this, or "" if it may be this one. A Prometheus server
+// on this machine may have the series of many.
+func (o *adviseFlags) elsewhere(all []engine.Limit) string {
+	name := ""
+	for _, l := range all {
+		switch {
+		case o.instance != "" && !o.isNamed(l.Instance):
+		case l.Instance == "" || isHere(l.Instance):
+			return ""
+		default:
+			name = l.Instance
+		}
+	}
+	return name
+}
+
+// isHere reports whether an instance is on this machine: by the name of the host, with its domain or without, or by its address.
+func isHere(instance string) bool {
+	host := query.Host(instance)
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		addresses, err := net.InterfaceAddrs()
+		return ip.IsLoopback() || err != nil || slices.ContainsFunc(addresses, func(a net.Addr) bool {
+			own, err := netip.ParsePrefix(a.String())
+			return err == nil && own.Addr() == ip.Unmap()
+		})
+	}
+	this, err := os.Hostname()
+	short := func(name string) string { return strings.ToLower(strings.SplitN(name, ".", 2)[0]) }
+	return err != nil || host == "localhost" || short(host) == short(this)
 }
 
 // onMachine returns the findings about the workload on one machine: that of --instance, or with --live this one. Workloads of several

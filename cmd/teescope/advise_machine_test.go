@@ -66,6 +66,37 @@ func TestAdviseIsAboutOneMachine(t *testing.T) {
 	}
 }
 
+// The facts about this machine are not those of another one whose series a server on this machine has.
+func TestFactsOfAnotherMachine(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ instances, named, want string }{
+		"another":           {"not-" + host + ":9750", "", "not-" + host + ":9750"},
+		"this":              {host + ":9750", "", ""},
+		"this with domain":  {host + ".example.org:9750", "", ""},
+		"localhost":         {"localhost:9750", "", ""},
+		"loopback":          {"127.0.0.1:9750", "", ""},
+		"loopback of IPv6":  {"[::1]:9750", "", ""},
+		"another address":   {"192.0.2.7:9750", "", "192.0.2.7:9750"}, // for documentation: no machine has it (RFC 5737)
+		"both":              {"192.0.2.7:9750 " + host, "", ""},
+		"the other of both": {"192.0.2.7:9750 " + host, "192.0.2.7", "192.0.2.7:9750"},
+		"this of both":      {"192.0.2.7:9750 " + host, host, ""},
+		"not known":         {"-", "", ""},
+		"nothing":           {"", "", ""},
+	} {
+		o := adviseFlags{instance: tt.named}
+		var all []engine.Limit
+		for _, instance := range strings.Fields(tt.instances) {
+			all = append(all, engine.Limit{Instance: strings.TrimPrefix(instance, "-")})
+		}
+		if got := o.elsewhere(all); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // Naming a machine that does not have the workload is an error. The result is not "no findings".
 func TestAdviseUnknownMachine(t *testing.T) {
 	for instance, want := range map[string]string{"": "", "a": "", "a:1": "", "c": `http://x has no series of the workload "db" on "c": use one of a:1, b:1`} {
