@@ -226,9 +226,8 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 		return nil, err
 	}
 	facts.Judged = true
-	facts.Rates = advised.Rates(ctx, result, o.Workload, facts.FindingsOf)
-	facts.Bursts = advised.Bursts(ctx, result, o.Workload, facts.FindingsOf)
-	facts.Locks = advised.Locks(ctx, result, o.Workload, facts.FindingsOf)
+	of := advised.Of{Workload: o.Workload, Machine: o.named(result.Limits), Source: facts.FindingsOf}
+	facts.Rates, facts.Bursts, facts.Locks = advised.Rates(ctx, result, of), advised.Bursts(ctx, result, of), advised.Locks(ctx, result, of)
 	judged, muted := withoutMuted(about, o.Muted)
 	if facts.Findings = judged; muted != "" {
 		notes = append(notes, muted)

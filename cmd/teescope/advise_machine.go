@@ -35,6 +35,21 @@ func (o *adviseFlags) knowsMachine(all []engine.Limit) error {
 	return fmt.Errorf("%s has no series of the workload %q on %q: use one of %s", o.Server, o.Workload, o.instance, strings.Join(machines[:min(len(machines), 10)], ", "))
 }
 
+// named returns the host of the machine that --instance names, or with --live that of this machine, or "" if there is none or several.
+func (o *adviseFlags) named(all []engine.Limit) string {
+	name := ""
+	for _, l := range all {
+		switch {
+		case o.instance == "" && (!o.Live || !isHere(l.Instance)), o.instance != "" && !o.isNamed(l.Instance), query.Host(l.Instance) == name:
+		case name != "":
+			return ""
+		default:
+			name = query.Host(l.Instance)
+		}
+	}
+	return name
+}
+
 // elsewhere returns the machine that has the workload, if that is another one than this, or "" if it may be this one. A Prometheus server
 // on this machine may have the series of many.
 func (o *adviseFlags) elsewhere(all []engine.Limit) string {

@@ -99,6 +99,12 @@ func TestFactsOfAnotherMachine(t *testing.T) {
 
 // Naming a machine that does not have the workload is an error. The result is not "no findings".
 func TestAdviseUnknownMachine(t *testing.T) {
+	for instance, want := range map[string]string{"": "", "a": "a", "a:1": "a", "b": "b", "c": ""} {
+		o := adviseFlags{instance: instance}
+		if got := o.named([]engine.Limit{{Instance: "b:1"}, {Instance: "a:1"}, {Instance: "a:1"}, {Instance: "b:2"}}); got != want {
+			t.Errorf("%q selects %q, want %q", instance, got, want)
+		}
+	}
 	for instance, want := range map[string]string{"": "", "a": "", "a:1": "", "c": `http://x has no series of the workload "db" on "c": use one of a:1, b:1`} {
 		o := adviseFlags{instance: instance, Analysis: cli.Analysis{Server: "http://x", Workload: "db"}}
 		err := o.knowsMachine([]engine.Limit{{Instance: "b:1"}, {Instance: "a:1"}, {Instance: "b:1"}})

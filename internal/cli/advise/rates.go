@@ -24,31 +24,40 @@ const maxReason = 300
 // perRate bounds each query for a rate.
 const perRate = 10 * time.Second
 
-// askerOf returns the function that queries the only machine of an analysis, or nil if there are several.
-func askerOf(ctx context.Context, r engine.Result) *query.Asker {
-	sources := r.Sources()
-	if len(sources) != 1 {
-		return nil
-	}
-	return query.NewAsker(ctx, sources[0], perRate)
+// Of is what counts are looked for: of a workload, on a machine. Without a name it is the only one that has them.
+type Of struct {
+	Workload, Machine string
+	Source            string // of the counts
 }
 
-// matcher selects a workload, or all without a name.
-func matcher(workload string) string {
-	if workload == "" {
+// asker returns the function that queries the machine of an analysis, or nil if it is not known which of several that is.
+func (o Of) asker(ctx context.Context, r engine.Result) *query.Asker {
+	machines := r.Machines
+	if len(machines) > 1 {
+		machines = slices.DeleteFunc(slices.Clone(machines), func(m engine.Machine) bool { return o.Machine == "" || m.Name != o.Machine })
+	}
+	if len(machines) != 1 {
+		return nil
+	}
+	return query.NewAsker(ctx, machines[0].Source, perRate)
+}
+
+// matcher selects the series of a workload, or of all without a name.
+func (o Of) matcher() string {
+	if o.Workload == "" {
 		return ""
 	}
-	return "workload=" + strconv.Quote(workload)
+	return "workload=" + strconv.Quote(o.Workload)
 }
 
 // Rates returns the exits, the starts of threads and processes, and the CPU time of a workload in the window of an analysis, or nil. Without a name there must be one
-// workload only, and always one machine.
-func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Rates {
-	asker := askerOf(ctx, r)
+// workload only, and one machine.
+func Rates(ctx context.Context, r engine.Result, of Of) *advise.Rates {
+	asker := of.asker(ctx, r)
 	if asker == nil {
 		return nil
 	}
-	name := matcher(workload)
+	name := of.matcher()
 	// Of several methods that count the same exits, the one with the most counts.
 	crossings := func(kind string) []query.Sample {
 		return asker.Instant(fmt.Sprintf(`max by (workload, instance) (sum by (workload, instance, source) (rate(teescope_enclave_transitions_total{kind="%s",%s}[%s])))`, kind, name, query.Duration(r.Window)), r.At)
@@ -68,7 +77,7 @@ func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Ra
 		}
 		return nil
 	}
-	rates := &advise.Rates{Exits: exits[0].Value, AEXs: same(crossings("aex")), Starts: same(sums("teescope_thread_starts_total")), Forks: same(sums("teescope_forks_total")), Source: of}
+	rates := &advise.Rates{Exits: exits[0].Value, AEXs: same(crossings("aex")), Starts: same(sums("teescope_thread_starts_total")), Forks: same(sums("teescope_forks_total")), Source: of.Source}
 	if cpu := same(sums("teescope_cpu_seconds_total")); cpu != nil {
 		rates.CPU = *cpu
 	}
@@ -77,16 +86,16 @@ func Rates(ctx context.Context, r engine.Result, workload, of string) *advise.Ra
 
 // Locks returns the calls of futex of a workload and the time in them in the window of an analysis, or nil if an agent has not measured
 // it. There must be one workload and one machine only.
-func Locks(ctx context.Context, r engine.Result, workload, of string) *advise.Locks {
-	asker := askerOf(ctx, r)
+func Locks(ctx context.Context, r engine.Result, of Of) *advise.Locks {
+	asker := of.asker(ctx, r)
 	if asker == nil {
 		return nil
 	}
 	sum := func(selector string) []query.Sample {
-		return asker.Instant(fmt.Sprintf(`sum by (workload, instance) (rate(%s,%s}[%s]))`, selector, matcher(workload), query.Duration(r.Window)), r.At)
+		return asker.Instant(fmt.Sprintf(`sum by (workload, instance) (rate(%s,%s}[%s]))`, selector, of.matcher(), query.Duration(r.Window)), r.At)
 	}
 	return locksOf(
-		sum(`teescope_syscalls_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{workload!=""`), of,
+		sum(`teescope_syscalls_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{syscall="futex"`), sum(`teescope_syscall_seconds_total{workload!=""`), of.Source,
 	)
 }
 
@@ -107,16 +116,16 @@ const (
 
 // Bursts returns the starts of threads of a workload with the sockets that were made in the same seconds, or nil if an agent has not
 // counted both. There must be one workload and one machine only.
-func Bursts(ctx context.Context, r engine.Result, workload, of string) *advise.Bursts {
-	asker := askerOf(ctx, r)
+func Bursts(ctx context.Context, r engine.Result, of Of) *advise.Bursts {
+	asker := of.asker(ctx, r)
 	if asker == nil || r.Window < 2*leastStep || r.Window > mostBursts {
 		return nil
 	}
-	return bursts(asker, r.Window, r.At, workload, of)
+	return bursts(asker, r.Window, r.At, of)
 }
 
-func bursts(asker *query.Asker, window time.Duration, at time.Time, workload, of string) *advise.Bursts {
-	name := matcher(workload)
+func bursts(asker *query.Asker, window time.Duration, at time.Time, of Of) *advise.Bursts {
+	name := of.matcher()
 	step := max(leastStep, (window / steps).Truncate(time.Second))
 	var owner map[string]string
 	counted := func(selector string) (byTime map[int64]float64) {
@@ -133,7 +142,7 @@ func bursts(asker *query.Asker, window time.Duration, at time.Time, workload, of
 	}
 	return joined(
 		counted(fmt.Sprintf(`teescope_thread_starts_total{workload!="",%s}`, name)), counted(fmt.Sprintf(`teescope_syscalls_total{syscall="socket",%s}`, name)),
-		counted(fmt.Sprintf(`teescope_syscalls_total{syscall="bind",%s}`, name)), step, of,
+		counted(fmt.Sprintf(`teescope_syscalls_total{syscall="bind",%s}`, name)), step, of.Source,
 	)
 }
 

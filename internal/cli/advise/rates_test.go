@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -27,11 +28,26 @@ func (o owned) Range(_ context.Context, text string, _, at time.Time, _ time.Dur
 	return nil, nil
 }
 
+// With several machines the counts are of the one that is named.
+func TestRatesAreOfOneMachine(t *testing.T) {
+	two := engine.Result{Machines: []engine.Machine{{Name: "a", Source: owned{}}, {Name: "b", Source: owned{}}}}
+	one := engine.Result{Machines: []engine.Machine{{Source: owned{}}}} // which has no name
+	for _, tt := range []struct {
+		of     string
+		result engine.Result
+		want   bool
+	}{{"a", two, true}, {"", two, false}, {"c", two, false}, {"", one, true}, {"a", one, true}, {"a", engine.Result{}, false}} {
+		if got := (Of{Machine: tt.of}).asker(t.Context(), tt.result) != nil; got != tt.want {
+			t.Errorf("%q of %d machines: %v", tt.of, len(tt.result.Machines), got)
+		}
+	}
+}
+
 // Threads of a workload are not joined with sockets of another, if only one has each.
 func TestBurstsAreOfOneWorkload(t *testing.T) {
 	for sockets, want := range map[string]bool{"a": true, "b": false} {
 		source := owned{"thread_starts": "a", `"socket"`: sockets, `"bind"`: sockets}
-		got := bursts(query.NewAsker(t.Context(), source, time.Second), time.Minute, time.Unix(1000, 0), "", "")
+		got := bursts(query.NewAsker(t.Context(), source, time.Second), time.Minute, time.Unix(1000, 0), Of{})
 		if (got != nil) != want {
 			t.Errorf("threads of a and sockets of %s: %+v", sockets, got)
 		}
