@@ -5,6 +5,7 @@ package manifest
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -219,15 +220,36 @@ func (m editor) check(out []byte, changes []Change) error {
 }
 
 // valid reports whether a TOML decoder accepts the manifest, with template marks replaced.
-func valid(source []byte, m *Manifest) bool {
+func valid(source []byte, m *Manifest) bool { return decode(source, m) == nil }
+
+// decode returns what a TOML decoder refuses in the manifest, with template marks replaced.
+func decode(source []byte, m *Manifest) error {
 	masked := source
 	if m.Template {
 		plain := Manifest{Name: m.Name, file: m.file, source: source, lines: m.lines, define: make(map[string]string)}
 		var err error
 		if masked, err = plain.mask(); err != nil {
-			return false
+			return err
 		}
 	}
 	var into map[string]any
-	return toml.Unmarshal(masked, &into) == nil
+	return toml.Unmarshal(masked, &into)
+}
+
+// Conflict returns what TOML does not allow in a manifest although it allows each line, such as a table that is defined twice, and its line,
+// or "". It does not judge a template with blocks, whose lines may be alternatives, and no manifest of more than 1 MiB.
+func Conflict(m *Manifest) (what string, line int) {
+	if len(m.blocks) > 0 || len(m.source) > maxCheck {
+		return "", 0
+	}
+	err := decode(m.source, m)
+	if err == nil {
+		return "", 0
+	}
+	line = 1
+	var at *toml.DecodeError
+	if errors.As(err, &at) {
+		line, _ = at.Position()
+	}
+	return shown(strings.TrimPrefix(err.Error(), "toml: ")), line
 }

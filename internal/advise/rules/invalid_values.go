@@ -75,7 +75,7 @@ func invalidValues() advise.Rule {
 	return advise.Rule{
 		ID: "invalid-values", Title: "Gramine cannot read a setting", Section: sectionSyntax + "Basic concepts",
 		Needs:  [][]advise.Input{{advise.Manifest}},
-		Signal: "the form of numbers, sizes, booleans and words that rules read", Threshold: "any other form", Source: "Gramine, host_main.c: \"Cannot parse 'sgx.max_threads'\", \"Unknown 'loader.log_level'\" and the like",
+		Signal: "the form of numbers, sizes, booleans and words that rules read; tables that are defined twice", Threshold: "any other form", Source: "Gramine, host_main.c: \"Cannot parse 'sgx.max_threads'\", \"Unknown 'loader.log_level'\" and the like",
 		Advice: "the right form", NotWhen: []string{"the manifest is for Gramine 1.0 or 1.1, which also take 0 and 1 as false and true"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			a := configured(analysis.High, analysis.Likely, "Gramine refuses to start with a value that it cannot read.")
@@ -86,6 +86,10 @@ func invalidValues() advise.Rule {
 				}
 				s := setting(f.Manifest, v, "")
 				s.Do, s.Severity = fmt.Sprintf("%s takes %s", t.key, t.form), a.Severity
+				a.Seen, a.Do = append(a.Seen, s), append(a.Do, s.Do)
+			}
+			if what, line := manifest.Conflict(f.Manifest); what != "" && !f.Gramine.Before("1.4") { // until then its tools read TOML with a lenient library
+				s := advise.Seen{What: "TOML", Text: what, Source: at(f.Manifest.Name, line), Line: line, Do: "define each table and each key once", Severity: a.Severity}
 				a.Seen, a.Do = append(a.Seen, s), append(a.Do, s.Do)
 			}
 			for _, s := range together(f.Manifest) {

@@ -24,6 +24,8 @@ func invalidValuesCases() ruleCases {
 			{manifest: "sgx.cpu_features.avx = true"},
 			{manifest: `sgx.cpu_features.mpx = "unspecified"`},
 			{manifest: "sgx.max_threads = 4097"},
+			{manifest: "[sgx]\ndebug = true\n[sgx]\nmax_threads = 8"},
+			{manifest: "sys = { stack.size = \"256K\" }\n[[sys.allowed_ioctls]]\nrequest_code = 1"},
 			{manifest: "sgx.max_threads = 1025\nsgx.insecure__rpc_thread_num = 1"},
 			{manifest: "sgx.profile.frequency = 251"},
 			{manifest: "sgx.profile.with_stack = 1"}, // as the guide writes it
@@ -35,6 +37,9 @@ func invalidValuesCases() ruleCases {
 			{manifest: `loader.log_level = "{{ log_level }}"`, template: true},
 			{manifest: "sgx.max_threads = 1\nsgx.insecure__rpc_thread_num = 0\nsgx.enclave_size = \"1g\"\nsgx.debug = true"},
 			{manifest: "sgx.print_stats = 1"},
+			{manifest: "{% if a %}\n[sgx]\ndebug = true\n{% endif %}\n[sgx]\nmax_threads = 8", template: true},
+			{manifest: "[sgx]\ndebug = true\n[sgx]\nmax_threads = 8", gramine: "1.3"},
+			{manifest: "[sgx]\nmax_threads = 8\n[sgx.profile]\nenable = \"none\"\n[[fs.mounts]]\npath = \"/a\"\n[[fs.mounts]]\npath = \"/b\""},
 			{manifest: "sgx.max_threads = 4096\nsgx.cpu_features.pkru = \"required\"\nsgx.profile.frequency = 250\nsgx.profile.with_stack = true\nsgx.profile.mode = \"ocall_inner\""},
 			{manifest: "sgx.max_threads = 1024\nsgx.insecure__rpc_thread_num = 1"},
 			{manifest: "sgx.insecure__rpc_thread_num = 256"},
