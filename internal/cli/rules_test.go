@@ -38,6 +38,10 @@ func TestShippedAlertsAreExplained(t *testing.T) {
 						t.Errorf("%s has no annotation %s", r.Alert, name)
 					}
 				}
+				// Some receivers show the description without the summary.
+				if first, _, _ := strings.Cut(r.Annotations["description"], "."); len(strings.Fields(first)) < 4 {
+					t.Errorf("%s: the description begins with %q: write a sentence", r.Alert, first)
+				}
 				if s := r.Labels["severity"]; s != "info" && s != "warning" && s != "critical" && (s != "none" || r.Alert != "TeescopeWatchdog") {
 					t.Errorf("%s has the severity %q", r.Alert, s)
 				}
