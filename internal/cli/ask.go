@@ -53,6 +53,14 @@ func ask(ctx context.Context, server *remote.Server, method, path string, q url.
 	return nil, server.Target(), &refusal{refused(server, resp.StatusCode, answer), resp.StatusCode}
 }
 
+// decoded decodes the answer of a server, whose name is for the message.
+func decoded(answer []byte, target string, into any) error {
+	if err := json.Unmarshal(answer, into); err != nil {
+		return fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
+	}
+	return nil
+}
+
 // refused says why a server refused a request.
 func refused(server *remote.Server, status int, answer []byte) error {
 	var said struct{ Error string }

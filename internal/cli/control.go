@@ -67,7 +67,7 @@ func (c Control) On(ctx context.Context, out io.Writer, change Change, asJSON bo
 		return err
 	}
 	var one controlled
-	if err := c.read(answer, &one); err != nil {
+	if err := decoded(answer, c.Server, &one); err != nil {
 		return err
 	}
 	if asJSON {
@@ -88,7 +88,7 @@ func (c Control) List(ctx context.Context, out io.Writer, asJSON bool) error {
 		Allowed bool
 		Changes []controlled
 	}
-	if err := c.read(answer, &list); err != nil {
+	if err := decoded(answer, c.Server, &list); err != nil {
 		return err
 	}
 	switch {
@@ -124,13 +124,6 @@ func (c Control) End(ctx context.Context, ids []string) error {
 		if _, err := c.ask(ctx, http.MethodDelete, "/"+id, nil); err != nil {
 			return fmt.Errorf("change %s: %w", text.Terminal(id), err)
 		}
-	}
-	return nil
-}
-
-func (c Control) read(answer []byte, into any) error {
-	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the answer of %s is not in teescope's format: %w", c.Server, err)
 	}
 	return nil
 }

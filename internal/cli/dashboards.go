@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -48,8 +47,8 @@ func ExportKept(ctx context.Context, dir, server string, access remote.Access) (
 		return nil, err
 	}
 	var all []own.Dashboard
-	if err := json.Unmarshal(answer, &all); err != nil {
-		return nil, fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
+	if err := decoded(answer, target, &all); err != nil {
+		return nil, err
 	}
 	if err := own.Check(all); err != nil {
 		return nil, fmt.Errorf("the answer of %s: %w", target, err)

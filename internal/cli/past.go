@@ -5,7 +5,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -40,8 +39,8 @@ func (h History) Ask(ctx context.Context) (render.Past, error) {
 		return render.Past{}, err
 	}
 	var past history.Answer
-	if err := json.Unmarshal(data, &past); err != nil {
-		return render.Past{}, fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
+	if err := decoded(data, target, &past); err != nil {
+		return render.Past{}, err
 	}
 	if past.Schema != history.Schema {
 		return render.Past{}, fmt.Errorf("the history of %s has the format %d, and this program reads %d: use the version of the server", target, past.Schema, history.Schema)

@@ -5,7 +5,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"github.com/teescope/teescope/internal/lib/lazy"
@@ -68,10 +67,7 @@ func (p PushedRuns) push(ctx context.Context, file string) (one runs.Summary, ta
 	if err != nil {
 		return one, target, err
 	}
-	if err := json.Unmarshal(answer, &one); err != nil {
-		return one, target, fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
-	}
-	return one, target, nil
+	return one, target, decoded(answer, target, &one)
 }
 
 // ask sends a request to the API of runs, or of one run.
@@ -101,8 +97,8 @@ func (p PushedRuns) List(ctx context.Context, out io.Writer, asJSON bool) error 
 		return err
 	}
 	all := []runs.Summary{}
-	if err := json.Unmarshal(answer, &all); err != nil {
-		return fmt.Errorf("the answer of %s is not in teescope's format: %w", target, err)
+	if err := decoded(answer, target, &all); err != nil {
+		return err
 	}
 	if asJSON {
 		return jsonapi.Print(out, all)

@@ -52,8 +52,8 @@ func (s Silences) Add(ctx context.Context, out io.Writer, one silence.Silence, a
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(answer, &stored); err != nil {
-		return fmt.Errorf("the answer of %s is not in teescope's format: %w", s.Server, err)
+	if err := decoded(answer, s.Server, &stored); err != nil {
+		return err
 	}
 	if asJSON {
 		_, err = out.Write(answer)
@@ -83,8 +83,8 @@ func (s Silences) List(ctx context.Context, out io.Writer, all, asJSON bool) err
 		return err
 	}
 	var silences []listed
-	if err := json.Unmarshal(answer, &silences); err != nil {
-		return fmt.Errorf("the answer of %s is not in teescope's format: %w", s.Server, err)
+	if err := decoded(answer, s.Server, &silences); err != nil {
+		return err
 	}
 	shown := []listed{}
 	for _, one := range silences {
