@@ -45,14 +45,16 @@ func adviseCommand() *cobra.Command {
 		Use:   "advise [--verify BEFORE [AFTER]]",
 		Short: "Say what to change in a Gramine manifest, with the evidence and the lines",
 		Long: "Reads what you have of a program in Gramine: its manifest, the SGX stats and the log that Gramine wrote, strace -c,\n" +
-			"a profile, facts about the machine, a run file, the live metrics of a workload, or a program that runs. Rules from Gramine's guide \"Performance tuning\n" +
-			"and analysis\" judge them. Each piece of advice has the evidence, why it matters, the lines to change as a diff, what\n" +
-			"that saves with every assumption, and the risk. Nothing is required: the report ends with what other input would add.\n\n" +
+			"a profile, facts about the machine, a run file, the live metrics of a workload, or a program that runs. Rules from\n" +
+			"Gramine's guide \"Performance tuning and analysis\" judge them. Each piece of advice has the evidence, why it matters,\n" +
+			"the lines to change as a diff, what that saves with every assumption, and the risk. Nothing is required: the report\n" +
+			"ends with what other input would add.\n\n" +
 			"Manifests may be templates (*.manifest.template), rendered (*.manifest) or signed (*.manifest.sgx), in the spelling of\n" +
 			"any version since Gramine 1.0. Template marks that --define does not render are skipped, with a warning.\n\n" +
 			"Without --machine, the facts are those of the run file, or of this machine if no run and no other server is named.\n\n" +
-			"With --verify, two run files or folders of them are compared: whether the advice of teescope analyze about the first held\n" +
-			"in the second. One folder gives a table of its runs: the first group of the same labels predicts, and the others show.\n\n" +
+			"With --verify, two run files or folders of them are compared: whether the advice of teescope analyze about the first\n" +
+			"held in the second. One folder gives a table of its runs: the first group of the same labels predicts, and the\n" +
+			"others show.\n\n" +
 			"The exit status is 0 on success, 1 when something could not be read, and 3 when advice matches --fail-on.",
 		Example: "  teescope advise --manifest redis-server.manifest.template\n" +
 			"  teescope advise --manifest redis-server.manifest.sgx --stats gramine.log --log gramine.log --elapsed 60s\n" +

@@ -60,7 +60,7 @@ func analyzeCommand() *cobra.Command {
 			"the questions that could not be answered.\n\n" +
 			"It queries a running teescope up or server, or any Prometheus or VictoriaMetrics that scrapes the agents\n" +
 			"(--server). With FILE it queries no server, and reads a run file of teescope record (*.tsrun), or OpenMetrics text\n" +
-			"with timestamps, - for the standard input. Of a run file it judges the steady state of the last repetition, or all\n" +
+			"with timestamps, - for the standard input. In a run file it judges the steady state of the last repetition, or all\n" +
 			"of it. It needs no privileges.\n\n" +
 			"Findings that a silence of the server hides are counted and not listed. --silences reads silences from a file, and\n" +
 			"--muted lists the hidden findings too.\n\n" +

@@ -24,8 +24,8 @@ func benchCommand() *cobra.Command {
 		Long: "Repeats one operation for some time, and prints its mean time, and the median of 20 slices of the time with its interval.\n" +
 			"NAME is one of " + names + ".\n" +
 			"For comparison, it also prints what the operation took on machines that are named, with and without Gramine.\n\n" +
-			"The benchmarks are one static program in C. It is compiled here, which needs a C compiler. --save only writes it, to run it\n" +
-			"in an enclave: PROGRAM NAME SECONDS. \"teescope record\" reads what it prints.",
+			"The benchmarks are one static program in C. It is compiled here, which needs a C compiler. --save only writes it, to\n" +
+			"run it in an enclave: PROGRAM NAME SECONDS. \"teescope record\" reads what it prints.",
 		Example: "  teescope bench threads\n" +
 			"  sudo teescope record --repeat 5 -o native.tsrun -- teescope bench threads\n" +
 			"  teescope bench --save micro",

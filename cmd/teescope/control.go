@@ -21,8 +21,8 @@ func controlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "control",
 		Short: "Change what is measured for a limited time: watching, timing, exact counting, profiles, probes",
-		Long: "Changes what a running teescope up or agent measures, until an end time. A change adds to the\n" +
-			"configuration, or switches one probe off. A restart returns to the configuration. The agent must allow it (control.enabled).",
+		Long: "Changes what a running teescope up or agent measures, until an end time. A change adds to the configuration, or\n" +
+			"switches one probe off. A restart returns to the configuration. The agent must allow it (control.enabled).",
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(controlListCommand(), controlWatchCommand(),
@@ -67,7 +67,7 @@ func lengthFlag(cmd *cobra.Command) (length func() (time.Duration, error)) {
 // controlOnCommand is the command that switches on a kind without a rule.
 func controlOnCommand(kind, short, long string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: kind, Short: short, Long: long + " It prints the ID and the end of the change.",
+		Use: kind, Short: short, Long: long + "\nIt prints the ID and the end of the change.",
 		Example: "  teescope control " + kind + " --for 5m", Args: cobra.NoArgs,
 	}
 	return switchOn(cmd, func([]string) (cli.Change, error) { return cli.Change{Kind: kind}, nil })
@@ -76,8 +76,9 @@ func controlOnCommand(kind, short, long string) *cobra.Command {
 func controlProfileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "profile", Short: "Sample stacks 99 times a second and CPU, or those of events, for profiles",
-		Long: "Takes samples of the stacks of all processes 99 times a second and CPU until the end, and keeps profiles of them beside the\n" +
-			"database of \"up\". Without it the frequency is 19 if profiles.enabled is set, and otherwise no samples are taken.\n\n" +
+		Long: "Takes samples of the stacks of all processes 99 times a second and CPU until the end, and keeps profiles of them\n" +
+			"beside the database of \"up\". Without it the frequency is 19 if profiles.enabled is set, and otherwise no samples are\n" +
+			"taken.\n\n" +
 			"With --event it samples the stacks of one of 64 events instead: system calls, waits, calls out of or into enclaves, or\n" +
 			"asynchronous exits. Findings about them then name functions. It prints the ID and the end of the change.",
 		Example: "  teescope control profile --for 5m\n  teescope control profile --event ocalls --for 1m", Args: cobra.NoArgs,
@@ -101,7 +102,7 @@ func controlWatchCommand() *cobra.Command {
 		Use:   "watch RULE",
 		Short: "Measure each process that matches a rule, as the key watch does",
 		Long: "Measures each process that matches until the end, as the key watch does. It prints the ID and the end of the change.\n" +
-			"A RULE is " + watch.Forms + ". A regular expression must match the whole name.",
+			"A RULE is " + watch.Forms + ".\nA regular expression must match the whole name.",
 		Example: "  teescope control watch comm=redis-server --for 10m\n" +
 			"  teescope control watch pid=4711 --for 90s --server node1:9750",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -122,8 +123,8 @@ func controlPauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause PROBE",
 		Short: "Switch one probe off; \"control end\" switches it on again",
-		Long: "Detaches a probe until the end. Its metrics are absent meanwhile, and teescope_probe_attached says why. It prints the ID and\n" +
-			"the end of the change. \"teescope control list --json\" lists the probes that can be switched off.",
+		Long: "Detaches a probe until the end. Its metrics are absent meanwhile, and teescope_probe_attached says why. It prints\n" +
+			"the ID and the end of the change. \"teescope control list --json\" lists the probes that can be switched off.",
 		Example: "  teescope control pause page_fault_user --for 10m",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

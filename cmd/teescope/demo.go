@@ -58,11 +58,12 @@ func demoCVMCommand() *cobra.Command {
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "cvm",
-		Short: "Boot a virtual machine that runs out of bounce buffers and has a nested one with an exit storm, and show the page on it",
+		Short: "Boot a virtual machine with full bounce buffers and one in it with an exit storm, and show the page on it",
 		Long: "Boots a stock Debian kernel in QEMU, which must copy all data of its disk through bounce buffers (swiotlb=force), as\n" +
-			"in a confidential virtual machine. Programs that read the disk run out of them and recover, again and again. Two tiny\n" +
-			"virtual machines run in it, by the kernel's unmodified KVM: \"storm\" leaves its guest thousands of times a second, \"idle\" waits.\n" +
-			"teescope runs beside them, and its page opens on this machine. No memory is encrypted, and the timing is not realistic.\n\n" +
+			"in a confidential virtual machine. Again and again, programs read the disk until the buffers are full, and recover.\n" +
+			"Two tiny virtual machines run in it, by the kernel's unmodified KVM: \"storm\" leaves its guest thousands of times a\n" +
+			"second, \"idle\" waits. teescope runs beside them, and its page opens on this machine. No memory is encrypted, and the\n" +
+			"timing is not realistic.\n\n" +
 			"It needs a clone of the repository, qemu-system-x86, gcc and make. The first time it downloads 210 MB.",
 		Example: "  teescope demo cvm\n" +
 			"  teescope demo cvm --kernel 6.1 --listen 127.0.0.1:9800 --for 5m",

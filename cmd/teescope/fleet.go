@@ -24,7 +24,7 @@ func fleetCommand() *cobra.Command {
 	var o fleetFlags
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Show all machines: their TEEs and EPC, the hottest enclaves, and which pod fits where",
+		Short: "Show all machines: their TEEs and EPC, the most expensive enclaves, and which pod fits where",
 		Long: "Shows the machines that a running teescope up or server knows: how many have which TEE, how much enclave page cache\n" +
 			"(EPC) they have, use and need, which enclaves cost most CPU time, which workload evicts which, which pods fit on which\n" +
 			"machine, and the causes of findings, ordered by the CPU cores that can be saved.\n\n" +

@@ -28,14 +28,15 @@ func lintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
 		Short: "Check Gramine manifests in CI and editors",
-		Long: "Checks manifests or their templates by those rules of \"teescope advise\" that need nothing but the manifest, and writes\n" +
-			"a line for each problem: FILE:LINE: LEVEL: MESSAGE [RULE], with the levels error, warning and note. Editors know this\n" +
-			"form from compilers, and --matcher writes the problem matcher that CI and editors without it need. --sarif writes what\n" +
+		Long: "Checks manifests or their templates by those rules of \"teescope advise\" that need only the manifest, and writes\n" +
+			"a line for each problem: FILE:LINE: LEVEL: MESSAGE [RULE], with the levels error, warning and note. Compilers use this\n" +
+			"form, and editors recognise it. --matcher writes the problem matcher that other editors and CI need. --sarif writes what\n" +
 			"code scanning reads.\n\n" +
 			"With --machine, rules about the size of the EPC, memory, CPUs and nodes judge too. Nothing is taken from this machine\n" +
 			"unless --machine=this is given, so that the result is the same everywhere. With --gramine, keys that this version does\n" +
 			"not support are problems, and keys that it does not deprecate are accepted.\n\n" +
-			"The exit status is 0 on success, 1 when a file could not be read (the others are checked), and 3 when a problem matches --fail-on.",
+			"The exit status is 0 on success, 1 when a file could not be read (the others are checked), and 3 when a problem\n" +
+			"matches --fail-on.",
 		Example: "  teescope lint *.manifest.template\n" +
 			"  teescope lint --fail-on low --machine production.json app.manifest\n" +
 			"  teescope lint --sarif app.manifest.template >lint.sarif",

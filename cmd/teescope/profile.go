@@ -369,9 +369,10 @@ func profileConvert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert IN OUT",
 		Short: "Convert a profile to another format, or draw a flame graph",
-		Long: "Writes pprof (for \"go tool pprof\"), folded stacks, a request of OTLP (OpenTelemetry), the JSON of speedscope, or a flame\n" +
-			"graph as a picture (svg) or a page with zoom and search (html). pprof and OTLP have all values, labels and times of samples;\n" +
-			"the others have one value. The format is that of the extension of OUT: .pb.gz, .folded, .otlp, .speedscope.json, .svg or .html. An OUT of - is the standard output.",
+		Long: "Writes pprof (for \"go tool pprof\"), folded stacks, a request of OTLP (OpenTelemetry), the JSON of speedscope, or a\n" +
+			"flame graph as a picture (svg) or a page with zoom and search (html). pprof and OTLP have all values, labels and\n" +
+			"times of samples; the others have one value. The format is that of the extension of OUT: .pb.gz, .folded, .otlp,\n" +
+			".speedscope.json, .svg or .html. An OUT of - is the standard output.",
 		Example: "  teescope profile convert server.txt server.pb.gz\n  teescope profile convert server.txt flame.html",
 		Args:    needs(2, "a profile and the file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -28,10 +28,10 @@ func profileBreakdown() *cobra.Command {
 		Long: "Measures each child within the root, with all that it calls: its share of the root, and its share of the function of\n" +
 			"the breakdown that calls it. Own leaves out the children further in, so that it adds up to the root.\n\n" +
 			"With a FILE the shares are those of a profile's samples. This is the way for code inside enclaves.\n\n" +
-			"With --pid or a command it counts and times each call by probes at the functions' entries and returns, in the process\n" +
-			"and its descendants, and shows the mean, the median, and the 90th and 99th percentile of a call. The times include waiting.\n" +
-			"The cost of probes on this machine is measured first and subtracted. It needs root, or the capabilities CAP_BPF and\n" +
-			"CAP_PERFMON. Ctrl-C shows the results so far. The exit status is that of the command.",
+			"With --pid or a command it counts and times each call by probes at the functions' entries and returns, in the\n" +
+			"process and its descendants, and shows the mean, the median, and the 90th and 99th percentile of a call. The times\n" +
+			"include waiting. The cost of probes on this machine is measured first and subtracted. It needs root, or the\n" +
+			"capabilities CAP_BPF and CAP_PERFMON. Ctrl-C shows the results so far. The exit status is that of the command.",
 		Example: "  teescope profile breakdown --root libos_syscall_clone --child get_new_thread --child create_pollable_event gramine.txt\n" +
 			"  sudo teescope profile breakdown --root call --child lookupCommand --child setGenericCommand --pid 4711 --for 30s\n" +
 			"  sudo teescope profile breakdown --root serve --child parse --child 'rsa_.*' -- ./server --once",

@@ -44,14 +44,16 @@ func profileRecord() *cobra.Command {
 		Long: "Takes samples of the stacks of running threads on all CPUs by an eBPF program, in the kernel and in user mode, writes a\n" +
 			"profile, and shows the functions that the time went to. Without a command and --watch it records all processes. With a\n" +
 			"command it records that and its descendants until it ends. Ctrl-C ends the recording and keeps the samples so far.\n\n" +
-			"Stacks are found by the tables for exceptions (.eh_frame), and by frame pointers where there are none. The share of stacks that look truncated,\n" +
-			"and of samples without the name of a function, is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
-			"the kernel; nothing is downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +
-			"--event records other stacks instead. syscalls: code that makes system calls. off-cpu: code that waits, and for what. ocalls\n" +
-			"and ecalls: code that leaves or enters enclaves. aex: code that had entered an enclave when an interrupt or a page fault\n" +
-			"interrupted it, by cause. Each event is sampled with the same probability, so shares and numbers are estimates.\n\n" +
-			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON. The command runs as the same user. The file can be read by its\n" +
-			"owner only, because it has addresses of the kernel and of processes. The exit status is that of the command.",
+			"Stacks are found by the tables for exceptions (.eh_frame), and by frame pointers where there are none. The share of\n" +
+			"stacks that look truncated, and of samples without the name of a function, is shown, and is kept in the profile.\n" +
+			"Names come from the files of a program, debug files in /usr/lib/debug, perf maps and the kernel; nothing is\n" +
+			"downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +
+			"--event records other stacks instead. syscalls: code that makes system calls. off-cpu: code that waits, and for\n" +
+			"what. ocalls and ecalls: code that leaves or enters enclaves. aex: code that had entered an enclave when an\n" +
+			"interrupt or a page fault interrupted it, by cause. Each event is sampled with the same probability, so shares and\n" +
+			"numbers are estimates.\n\n" +
+			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON. The command runs as the same user. The file can be read\n" +
+			"by its owner only, because it has addresses of the kernel and of processes. The exit status is that of the command.",
 		Example: "  sudo teescope profile record --for 30s --watch comm=redis-server -o redis.pb.gz\n" +
 			"  sudo teescope profile record --event syscalls -o calls.pb.gz -- ./server\n" +
 			"  sudo teescope profile record -o flame.html -- ./bench",

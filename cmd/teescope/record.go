@@ -57,7 +57,7 @@ func recordCommand() *cobra.Command {
 			"--matrix records a command with many settings, in random order, into a directory. {NAME} in the command, in\n" +
 			"--setup and in labels is replaced by the value. The same command line goes on where a sweep was interrupted.\n\n" +
 			"--in-testbed records the command in the virtual SGX machine, whose enclaves need no hardware (see teescope demo\n" +
-			"sgx). The agent there samples nothing, and the times mean nothing.\n\n" +
+			"sgx). The agent there does not sample, and the times are not realistic.\n\n" +
 			"The exit status is that of the command, 128 and the number of the signal after an interruption, 125 when the\n" +
 			"recording failed, 126 when the command cannot be executed, and 127 when there is none.",
 		Example: "  sudo teescope record --repeat 5 --watch comm=redis-server -- redis-benchmark -q -n 200000\n" +

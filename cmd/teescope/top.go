@@ -64,7 +64,7 @@ func topCommand() *cobra.Command {
 	f.DurationVar(&o.Interval, "interval", 2*time.Second, "time between two scrapes")
 	f.StringVar(&o.Sort, "sort", "calls", "`column` to sort by: "+strings.Join(top.SortKeys(), ", "))
 	f.BoolVar(&o.Reverse, "reverse", false, "reverse the sort order")
-	f.StringVar(&o.Filter, "filter", "", "show only workloads with this `text` in their name, kind, container, pod or TEE")
+	f.StringVar(&o.Filter, "filter", "", "show only workloads with this `text` in their name, kind, container, pod, namespace, TEE or runtime")
 	f.BoolVar(&o.once, "once", false, "print one table after two scrapes, and exit")
 	f.BoolVar(&o.json, "json", false, "with --once: print JSON")
 	for _, name := range []string{"connect", "interval", "filter"} {
