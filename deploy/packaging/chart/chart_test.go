@@ -321,7 +321,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// Without a password, other pods are kept out by the policy alone. An agent connects to nobody.
+// Without a password, other pods are kept out by the policy alone. An agent opens no connections.
 func TestNetworkPolicy(t *testing.T) {
 	spec := get[networking.NetworkPolicy](t, objects(t, "", kubernetes)).Spec
 	if !slices.Contains(spec.PolicyTypes, networking.PolicyTypeEgress) || len(spec.Egress) != 0 {
@@ -460,8 +460,21 @@ func TestNotes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notes := files["teescope/templates/NOTES.txt"]; !strings.Contains(notes, want) {
+		notes := files["teescope/templates/NOTES.txt"]
+		if !strings.Contains(notes, want) {
 			t.Errorf("%q: no %q in\n%s", values, want, notes)
+		}
+		if unscraped := strings.Contains(notes, "No server of this release scrapes"); unscraped != (values != sets["server"]) {
+			t.Errorf("%q: the notes say %t that no server scrapes the agents:\n%s", values, unscraped, notes)
+		}
+	}
+	for values, tested := range map[string]bool{"": true, "agent: {webConfig: {secretName: web}}": false} {
+		files, err := render(load(t), values, kubernetes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(files["teescope/templates/NOTES.txt"], "helm test demo"); said != tested {
+			t.Errorf("%q: the notes name the test: %t, want %t", values, said, tested)
 		}
 	}
 }
