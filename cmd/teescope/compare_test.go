@@ -283,7 +283,7 @@ func TestRunCommands(t *testing.T) {
 	if out, _, err := execute(t, "compare", filepath.Join(folder, "slow.tsrun"), filepath.Join(folder, "fast.tsrun")); err != nil || !strings.Contains(out, "better") {
 		t.Errorf("%v: %s", err, out)
 	}
-	if _, _, err := execute(t, "run", "import", filepath.Join(folder, "fast.txt")); err == nil || !strings.Contains(err.Error(), "fast.tsrun: file exists") {
+	if _, _, err := execute(t, "run", "import", filepath.Join(folder, "fast.txt")); err == nil || !strings.Contains(err.Error(), "fast.tsrun exists: choose another with -o") {
 		t.Errorf("an existing file: %v", err)
 	}
 	// The exported text is what the analysis reads.

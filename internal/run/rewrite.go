@@ -16,9 +16,9 @@ const seriesOfLine = 500
 
 // Save writes a whole run as a new file. It replaces no file.
 func Save(name string, r *Run) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := newFile(name)
 	if err != nil {
-		return fmt.Errorf("creating the run file: %w", err)
+		return err
 	}
 	err = Write(f, r)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"time"
@@ -28,11 +29,23 @@ type Writer struct {
 	err    error // of an earlier write
 }
 
-// Create creates a run file. It replaces no file.
-func Create(name string, m Meta) (*Writer, error) {
+// newFile creates a file. It replaces none.
+func newFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("the file %s exists: choose another with -o, or remove it", name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("creating the run file: %w", err)
+	}
+	return f, nil
+}
+
+// Create creates a run file. It replaces no file.
+func Create(name string, m Meta) (*Writer, error) {
+	f, err := newFile(name)
+	if err != nil {
+		return nil, err
 	}
 	w, err := NewWriter(f, m)
 	if err != nil {

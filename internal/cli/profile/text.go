@@ -43,7 +43,7 @@ func taken(n float64) string {
 	if n == 0 {
 		return "an unknown number of samples, so there are no intervals"
 	}
-	return fmt.Sprintf("%.0f samples", n)
+	return text.Plural(int(n+0.5), "sample", "samples")
 }
 
 func notes(w io.Writer, list []string) {

@@ -150,7 +150,10 @@ func open(o Options) (*run, error) {
 	r.about.Event = event
 	line := fmt.Sprintf("taking samples by %s at %d Hz", event, o.Frequency)
 	if !event.Counter() {
-		line = fmt.Sprintf("taking one of %d %s", sampler.Weight(), event)
+		line = fmt.Sprintf("taking samples of one in %d events of %s, at random", sampler.Weight(), event)
+		if sampler.Weight() == 1 {
+			line = fmt.Sprintf("taking samples of all events of %s", event)
+		}
 	}
 	if why != "" {
 		line += ": " + why
