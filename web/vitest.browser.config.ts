@@ -36,8 +36,8 @@ export default defineConfig({
   server: { fs: { allow: [here("..")] } },
   test: {
     // Limits only end what hangs: a test that takes long on a busy machine is not wrong.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    testTimeout: 3_600_000,
+    hookTimeout: 3_600_000,
     sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: "three at a time", include: ["*.test.ts"], exclude: [...ALONE, ...MACHINE], maxWorkers: 3, sequence: { groupOrder: 0 } } },

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // A Coincidence is an event of a workload at about the time of an anomaly. It need not be the cause.
@@ -30,15 +31,21 @@ type past struct {
 }
 
 // Queries for events. Start times are values, and identities are labels.
+var (
+	containerStarts = `max by (instance, workload) (container_start_time_seconds * on (instance, id) group_left (workload) ` +
+		promql.Newest("teescope_container_info", "instance", "id") + `)`
+	enclaveStarts = `max by (instance, workload) (sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) ` +
+		promql.Newest("sgx_enclave_info", "instance", "enclave", "pid") + `)`
+)
+
 const (
-	containerStarts = `max by (instance, workload) (container_start_time_seconds * on (instance, id) group_left (workload) teescope_container_info)`
-	enclaveStarts   = `max by (instance, workload) (sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)`
-	agentStarts     = `max by (instance) (process_start_time_seconds * on (instance, job) group_left () teescope_build_info)`
-	containers      = `max by (instance, workload, container, namespace, name, image) (teescope_container_info)`
-	runtimes        = `max by (instance, workload, tee, runtime) (teescope_workload_info)`
-	// Missed runs come and go. So they do not count as a change of the level. Each level is a series, and the current one is
-	// 1: without the comparison inside, full and incomplete would become the same series, which is an error.
-	levels     = `max by (instance, level) (label_replace(teescope_self_level == 1, "level", "full", "level", "incomplete"))`
+	agentStarts = `max by (instance) (process_start_time_seconds and on (instance, job) teescope_build_info)`
+	containers  = `max by (instance, workload, container, namespace, name, image) (teescope_container_info)`
+	runtimes    = `max by (instance, workload, tee, runtime) (teescope_workload_info)`
+	// Missed runs come and go. So they do not count as a change of the level. Each level is a series, and the current one is 1. For
+	// some minutes after a restart of the agent there are two.
+	levels = `max by (instance, level) (teescope_self_level{level!="incomplete"} == 1 or ` +
+		`label_replace(teescope_self_level{level="incomplete"} == 1, "level", "full", "", ""))`
 	clockSteps = `sum by (instance) (increase(teescope_clock_steps_total[$step])) > 0`
 	// A program start after another one ended: a restart, unless the workload does so often.
 	programStarts = `sum by (instance, workload) (increase(teescope_execs_total[$step])) > 0 and on (instance, workload) ` +

@@ -7,16 +7,15 @@ import (
 	"math"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // Queries about the CPU time of workloads. Rules have signals with the same text, so each runs once.
 const (
-	CPUQuery       = `sum by (workload, instance) (rate(teescope_cpu_seconds_total[$window]))`
-	ThreadsQuery   = `sum by (workload, instance) (teescope_threads)`
-	BusiestQuery   = `max by (workload, instance) (avg_over_time(teescope_busiest_thread_cpu_ratio[$window]))`
-	WaitQuery      = `sum by (workload, instance) (rate(teescope_run_queue_wait_seconds_total[$window]))`
-	ThrottledQuery = `max by (workload, instance) ((rate(container_cpu_cfs_throttled_periods_total[$window]) / ` +
-		`(rate(container_cpu_cfs_periods_total[$window]) > 0)` + Unthrottled + `) * on (instance, id) group_left (workload) teescope_container_info)`
+	CPUQuery     = `sum by (workload, instance) (rate(teescope_cpu_seconds_total[$window]))`
+	ThreadsQuery = `sum by (workload, instance) (teescope_threads)`
+	BusiestQuery = `max by (workload, instance) (avg_over_time(teescope_busiest_thread_cpu_ratio[$window]))`
+	WaitQuery    = `sum by (workload, instance) (rate(teescope_run_queue_wait_seconds_total[$window]))`
 	// Unthrottled ends queries about throttling. The counters are absent without a quota, so a container without them is not throttled.
 	// Otherwise a quota that is removed within the window would count until the window has passed.
 	Unthrottled = ` or 0 * rate(container_cpu_usage_seconds_total[$window])`
@@ -25,6 +24,11 @@ const (
 	AsyncQuery  = `sum by (workload, instance) (rate(teescope_enclave_transitions_total{kind="aex"}[$window]))`
 	IdleQuery   = `sum by (instance) (rate(node_cpu_seconds_total{mode="idle"}[$window]))`
 )
+
+// ThrottledQuery is the share of the CPU periods in which the quota of a workload's container ran out.
+var ThrottledQuery = `max by (workload, instance) ((rate(container_cpu_cfs_throttled_periods_total[$window]) / ` +
+	`(rate(container_cpu_cfs_periods_total[$window]) > 0)` + Unthrottled + `) * on (instance, id) group_left (workload) ` +
+	promql.Newest("teescope_container_info", "instance", "id") + `)`
 
 const (
 	// ScarceIdle is the largest idle share of the machine's CPUs at which they count as scarce. Proposed.

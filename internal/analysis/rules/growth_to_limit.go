@@ -76,7 +76,7 @@ var (
 // tcsUsed divides threads by the room of the enclaves that exist at a time.
 func tcsUsed(threads, at string) string {
 	return "sum by (workload, instance) (" + threads + ") / (sum by (workload, instance) " +
-		"(sgx_enclave_threads" + at + " * on (instance, enclave, pid) group_left (workload) sgx_enclave_info" + at + ") > 0)"
+		"(" + ofEnclave("sgx_enclave_threads"+at, at) + ") > 0)"
 }
 
 // epcUsed divides enclave memory by what the workload holds at a time and what is free then. Memory that others hold is

@@ -25,7 +25,7 @@ const (
 var (
 	ageSignal = engine.Signal{
 		Name: "age", Unit: "seconds", Help: "age of the workload's youngest enclave",
-		Query: "min by (workload, instance) (time() - sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
+		Query: "min by (workload, instance) (time() - " + ofEnclave("sgx_enclave_start_time_seconds", "") + ")",
 	}
 	enclaveSizeSignal = engine.Signal{
 		Name: "size", Unit: "bytes", Help: "address range of the workload's enclaves",

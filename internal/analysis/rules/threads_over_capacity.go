@@ -29,7 +29,7 @@ const (
 var (
 	tcsSignal = engine.Signal{
 		Name: "tcs", Unit: "threads", Help: "threads that can be in the enclaves at once (TCS)",
-		Query: "sum by (workload, instance) (sgx_enclave_threads * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
+		Query: "sum by (workload, instance) (" + ofEnclave("sgx_enclave_threads", "") + ")",
 	}
 	involuntarySignal = engine.Signal{
 		Name: "involuntary", Query: perSecond(`teescope_context_switches_total{kind="involuntary"}`), Unit: "1/s",

@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -23,7 +24,8 @@ const (
 
 // ofVM adds the label workload to the rate of a counter of virtual machines.
 func ofVM(name string) string {
-	return fmt.Sprintf("sum by (workload, instance, reason) (rate(%s[$window]) * on (instance, vm) group_left (workload) teescope_vm_info)", name)
+	return fmt.Sprintf("sum by (workload, instance, reason) (rate(%s[$window]) * on (instance, vm) group_left (workload) %s)", name,
+		promql.Newest("teescope_vm_info", "instance", "vm"))
 }
 
 // Signals of this rule alone.
@@ -37,7 +39,8 @@ var (
 	}
 	vmHaltsSignal = engine.Signal{
 		Name: "halts", Unit: "1/s", Help: "exits of confidential virtual machines because of hlt (TDX, SEV-ES, SEV-SNP)",
-		Query: `sum by (workload, instance) (rate(teescope_vm_exits_total{reason="hlt"}[$window]) * on (instance, vm) group_left (workload) teescope_vm_info{tee=~"tdx|sev-es|sev-snp"})`,
+		Query: `sum by (workload, instance) (rate(teescope_vm_exits_total{reason="hlt"}[$window]) * on (instance, vm) group_left (workload) ` +
+			promql.Newest(`teescope_vm_info{tee=~"tdx|sev-es|sev-snp"}`, "instance", "vm") + `)`,
 	}
 	vmToVMMSignal = engine.Signal{
 		Name: "vmm", Query: ofVM("teescope_vm_userspace_exits_total"), Unit: "1/s", Help: "exits that the VMM handled",

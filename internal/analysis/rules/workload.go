@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // leastBusy is the least CPU time, in cores, that a workload must use to be judged by its rates. Below it, the cost of
@@ -26,7 +27,13 @@ func machinePerSecond(selector string, labels ...string) string {
 
 // ofContainer adds the label workload to a query on a metric of containers.
 func ofContainer(aggregate, query string) string {
-	return fmt.Sprintf("%s by (workload, instance) ((%s) * on (instance, id) group_left (workload) teescope_container_info)", aggregate, query)
+	return fmt.Sprintf("%s by (workload, instance) ((%s) * on (instance, id) group_left (workload) %s)", aggregate, query,
+		promql.Newest("teescope_container_info", "instance", "id"))
+}
+
+// ofEnclave adds the label workload to a query on a metric of enclaves. at is the modifier of its selectors.
+func ofEnclave(query, at string) string {
+	return query + " * on (instance, enclave, pid) group_left (workload) " + promql.Newest("sgx_enclave_info"+at, "instance", "enclave", "pid")
 }
 
 // Signals that several rules read.

@@ -59,7 +59,7 @@ func ofContainer(name, unit string, metrics ...string) cost {
 		metrics[i] = "sum by (instance, id) ($rate(" + m + "[$over]))"
 	}
 	return cost{name, unit, "sum by (instance, workload) ((" + strings.Join(metrics, " + ") +
-		") * on (instance, id) group_left (workload) max by (instance, id, workload) (teescope_container_info{$only}))"}
+		") * on (instance, id) group_left (workload) " + promql.Newest("teescope_container_info{$only}", "instance", "id") + ")"}
 }
 
 // costs returns the kinds of events, in the order of reports.

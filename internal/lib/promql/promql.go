@@ -149,6 +149,13 @@ func Sum(expr string, keep ...string) string {
 	return sum.String()
 }
 
+// Newest returns an expression that is 1 for one series of a selector for each combination of these labels: the one with the newest
+// sample. A join needs one series. For some minutes there are two, after what a label names has changed, or after an agent was killed
+// and started again.
+func Newest(selector string, by ...string) string {
+	return "(topk by (" + strings.Join(by, ", ") + ") (1, timestamp(" + selector + ")) > bool 0)"
+}
+
 // Metrics returns the metric names in the selectors of a query. It returns none for a query that cannot be parsed.
 func Metrics(expr string) []string {
 	var names []string

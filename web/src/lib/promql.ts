@@ -27,6 +27,13 @@ export const CONTAINERS_OF = "and on (instance, id) teescope_container_info{$wor
 /** Minimum length of a rate's window, in scrapes. */
 export const SCRAPES_IN_WINDOW = 4;
 
+/**
+ * Returns an expression that is 1 for one series of a selector for each combination of these labels: the one with the newest sample.
+ * A join needs one series. For some minutes there are two, after what a label names has changed, or after an agent was killed and
+ * started again.
+ */
+export const newest = (selector: string, by: string): string => `(topk by (${by}) (1, timestamp(${selector})) > bool 0)`;
+
 export interface Filling extends Chosen {
   /** Distance between two points, seconds. */
   step: number;

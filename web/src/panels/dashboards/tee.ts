@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Enclaves: their memory, page reclaim, the enclave boundary, starts and ends.
+import { newest } from "../../lib/promql";
 import type { PanelDef, Section } from "../types";
 
 /** Adds the workload of an enclave to its series. */
-const WITH_WORKLOAD = "on (enclave, pid, instance) group_left (workload) sgx_enclave_info{$workloads}";
+const WITH_WORKLOAD = `on (enclave, pid, instance) group_left (workload) ${newest("sgx_enclave_info{$workloads}", "enclave, pid, instance")}`;
 
 /**
  * Standard error of the rate of asynchronous exits, where they are estimated from samples. Workloads and causes share their windows, so

@@ -2,10 +2,11 @@
 
 // Virtual machines: those of this host, and this machine if it is a confidential one. Both are on the page TEE, with the GPUs
 // that a confidential machine uses, and with the traffic by vsock of enclaves and virtual machines.
+import { newest } from "../../lib/promql";
 import type { PanelDef, Query, Section } from "../types";
 
 /** Adds the workload of a virtual machine to its series. */
-const WITH_WORKLOAD = "on (vm, instance) group_left (workload) teescope_vm_info{$workloads}";
+const WITH_WORKLOAD = `on (vm, instance) group_left (workload) ${newest("teescope_vm_info{$workloads}", "vm, instance")}`;
 
 const VM_TABLE: PanelDef = {
   id: "vm-table",
