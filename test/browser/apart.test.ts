@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, queryString, seriousViolations, shown, Tabs } from "./browser";
 import { type Fleet, instanceHere, startFleet } from "./fleet";
-import { freePort, Processes, startLoad, startRedis, startTeescope, until } from "./processes";
+import { freePort, PATIENCE_SECONDS, Processes, startLoad, startRedis, startTeescope, until } from "./processes";
 
 const REDIS = "redis-server";
 const processes = new Processes();
@@ -36,7 +36,7 @@ afterEach(() => tabs.close());
 /** Waits until the legend of a chart has exactly these names. */
 async function legend(page: Page, panel: string, wanted: readonly string[]): Promise<void> {
   const names = page.locator(`[data-panel="${panel}"][data-state="ready"]:not([data-stale]) .legend .name`);
-  await until(`the legend ${wanted.join(", ")}`, 120, async () => [...(await names.allTextContents())].sort().join() === [...wanted].sort().join() || undefined);
+  await until(`the legend ${wanted.join(", ")}`, PATIENCE_SECONDS, async () => [...(await names.allTextContents())].sort().join() === [...wanted].sort().join() || undefined);
 }
 
 it("distinguishes workloads of the same name on two machines, and links to the right one", async () => {
@@ -46,7 +46,7 @@ it("distinguishes workloads of the same name on two machines, and links to the r
   await shown(() => page.locator('[data-panel="workloads"] tbody tr.chosen').count()).toBe(2);
   await row.locator(".row-link").click();
   await queryString(page).toBe(`?page=workload&w=${REDIS}&node=${fleet.instance}`);
-  await until("its machine", 120, async () => (await page.locator('[data-panel="identity"] dl').textContent())?.includes(fleet.instance) || undefined);
+  await until("its machine", PATIENCE_SECONDS, async () => (await page.locator('[data-panel="identity"] dl').textContent())?.includes(fleet.instance) || undefined);
   await page.goto(`${tabs.url}/?page=workload&w=${REDIS}`);
   await page.locator('[data-panel="choose-node"] .chip', { hasText: here }).click();
   await queryString(page).toBe(`?page=workload&w=${REDIS}&node=${here}`);
@@ -95,7 +95,7 @@ it("has how panels are set in the address: reload and Back keep it, Escape and x
   const only = `?page=system&only=syscalls-by-workload:${REDIS} · ${here}`;
   await queryString(page).toBe(only);
   await page.reload();
-  await until("the one series", 120, async () => (await redis.getAttribute("aria-pressed")) === "true" || undefined);
+  await until("the one series", PATIENCE_SECONDS, async () => (await redis.getAttribute("aria-pressed")) === "true" || undefined);
   await page.locator('[data-panel="run-queue-wait"], [data-panel="cpu-migrations"]').first().scrollIntoViewIfNeeded();
   await redis.focus();
   await page.keyboard.press("Escape");
@@ -107,7 +107,7 @@ it("has how panels are set in the address: reload and Back keep it, Escape and x
   await head.locator("button").click();
   await queryString(page).toBe("?sort=workloads:-System calls");
   await page.reload();
-  await until("the table to be sorted by it", 120, async () => (await head.getAttribute("aria-sort")) === "descending" || undefined);
+  await until("the table to be sorted by it", PATIENCE_SECONDS, async () => (await head.getAttribute("aria-sort")) === "descending" || undefined);
   await page.keyboard.press("x");
   await queryString(page).toBe("");
   await page.goto(`${tabs.url}/?sort=workloads:Nonsense&scale=nothing:log&only=workloads:x`);
@@ -129,10 +129,10 @@ it("shows what is wrong with a pattern of the address, and queries no future tim
 it("gives Explore's values the inferred unit, or a chosen one", async () => {
   const page = await tabs.visit(`/?page=explore&show=table&expr=${encodeURIComponent(`teescope_resident_memory_bytes{workload="${REDIS}"}`)}`);
   const value = page.locator('[data-panel="result-0"][data-state="ready"] tbody td.numeric');
-  await until("bytes", 120, async () => /[KMG]iB$/.test((await value.first().textContent()) ?? "") || undefined);
+  await until("bytes", PATIENCE_SECONDS, async () => /[KMG]iB$/.test((await value.first().textContent()) ?? "") || undefined);
   const choice = page.getByLabel("Unit of query 1");
   await shown(() => choice.textContent()).toContain("bytes, inferred");
   await choice.selectOption("count");
   await queryString(page).toMatch(/&unit=count$/);
-  await until("a plain number", 120, async () => /^[\d.]+[kMG]?$/.test((await value.first().textContent()) ?? "") || undefined);
+  await until("a plain number", PATIENCE_SECONDS, async () => /^[\d.]+[kMG]?$/.test((await value.first().textContent()) ?? "") || undefined);
 });

@@ -5,7 +5,7 @@ import type { Tabs } from "./browser";
 import { freePort, type Processes, type Started, teescopeBinary, until } from "./processes";
 
 /** An emulated machine boots slowly on a busy host. A failed boot is repeated. */
-const BOOT_SECONDS = 900;
+const BOOT_SECONDS = 1800;
 /** The limit for a hook that starts a demonstration. */
 export const START_MILLISECONDS = (BOOT_SECONDS + 30) * 1000;
 

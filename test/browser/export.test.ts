@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Download, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, shown, Tabs } from "./browser";
+import { pause } from "./views";
 import { freePort, Processes, resultsFolder, startTeescope } from "./processes";
 
 const processes = new Processes();
@@ -17,6 +18,8 @@ beforeAll(async () => {
   tabs.url = (await startTeescope(processes, await freePort(), processes.folder())).url;
   page = await tabs.visit("/?page=system", { permissions: ["clipboard-read", "clipboard-write"] });
   await page.waitForSelector(chart("syscalls-by-workload"));
+  await pause(page); // a live legend grows between an export and the look at its panel
+  await page.waitForSelector(`${panel}[data-state="ready"]:not([data-stale])`);
 });
 
 afterEach(() => {

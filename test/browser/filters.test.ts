@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { queryString, screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, fleetId, instanceHere, startFleet } from "./fleet";
-import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
+import { freePort, PATIENCE_SECONDS, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
 /** The console reports the invalid pattern that the server refuses. */
@@ -36,7 +36,7 @@ afterEach(() => tabs.close());
 /** Waits until the first column of the table of workloads meets a condition. */
 async function rows(page: Page, wanted: (names: string[]) => boolean, what: string): Promise<void> {
   const names = page.locator('[data-panel="workloads"][data-state="ready"]:not([data-stale]) tbody th .row-switch');
-  await until(what, 120, async () => wanted(await names.allTextContents()) || undefined);
+  await until(what, PATIENCE_SECONDS, async () => wanted(await names.allTextContents()) || undefined);
 }
 
 it("combines a node, a runtime and a container by the keyboard, shows chips, and Back takes one after another away", async () => {
@@ -87,7 +87,7 @@ it("has the server check a pattern while it is typed, and queries no panel with 
   await page.keyboard.press("Escape");
   await queryString(page).toBe("?page=system&w.re=redis-(server|x).*");
   const legend = page.locator('[data-panel="syscalls-by-workload"][data-state="ready"]:not([data-stale]) .legend .name');
-  await until("Redis alone", 120, async () => (await legend.allTextContents()).join() === `redis-server · ${here}` || undefined);
+  await until("Redis alone", PATIENCE_SECONDS, async () => (await legend.allTextContents()).join() === `redis-server · ${here}` || undefined);
   expect(refused).toEqual([]);
 });
 
@@ -97,14 +97,14 @@ it("stays usable with hundreds of names, narrow and wide, light and dark", async
     await page.locator("[data-panel]").first().waitFor();
     await page.keyboard.press("/");
     const kind = page.locator(".kinds button", { hasText: "container" });
-    await until("the count", 120, async () => /\d+/.test((await kind.textContent()) ?? "") || undefined);
+    await until("the count", PATIENCE_SECONDS, async () => /\d+/.test((await kind.textContent()) ?? "") || undefined);
     await kind.click();
     await page.getByRole("button", { name: "Show", exact: true }).click(); // no container is within all the filters
     await page.locator(".choices li").first().waitFor();
     await shown(() => page.locator(".choices li").count()).toBeLessThanOrEqual(50);
     await shown(() => page.locator(".popover-panel").textContent()).toMatch(/\d+ more: type a part of the name/);
     await page.locator(".search").fill(`cache-${FLEET_CONTAINERS - 1}`);
-    await until("one choice", 120, async () => (await page.locator(".choices li").count()) === 1 || undefined);
+    await until("one choice", PATIENCE_SECONDS, async () => (await page.locator(".choices li").count()) === 1 || undefined);
     expect(await seriousViolations(page), colorScheme).toEqual([]);
     await shown(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
     await screenshot(page, `filters-${colorScheme}-${width}`);

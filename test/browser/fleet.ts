@@ -2,7 +2,7 @@
 
 // Simulates agents of machines that no test machine can be, such as one with many containers.
 import { createServer, type Server } from "node:http";
-import { until } from "./processes";
+import { PATIENCE_SECONDS, until } from "./processes";
 
 export interface Fleet {
   /** Label instance of its series. */
@@ -76,8 +76,8 @@ export async function serve(metrics: (seconds: number) => string): Promise<Fleet
 
 /** Returns the label instance of this machine, once both machines have a rate of these calls. */
 export function instanceHere(url: string, fleet: Fleet, calls = "teescope_syscalls_total"): Promise<string> {
-  const query = encodeURIComponent(`count(rate(${calls}[10s])) by (instance)`);
-  return until("both machines to be scraped twice", 120, async () => {
+  const query = encodeURIComponent(`count(rate(${calls}[1m])) by (instance)`);
+  return until("both machines to be scraped twice", PATIENCE_SECONDS, async () => {
     const answer = await fetch(`${url}/api/v1/query?query=${query}`);
     const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
     const others = data.result.map((r) => r.metric.instance).filter((instance) => instance !== fleet.instance);

@@ -2,19 +2,13 @@
 
 // Panels that a real load fills without enclaves: box plots, an icicle, and charts with logarithmic scale, linked
 // cursor and marks. Heat maps, histograms and gauges are in tee.test.ts.
-import type { Locator, Page } from "playwright-core";
+import type { Locator } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, holds, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, startLoad, startRedis, startTeescope } from "./processes";
 
 const processes = new Processes();
 const tabs = new Tabs();
-
-async function visit(path: string): Promise<Page> {
-  const page = await tabs.visit(path);
-  page.setDefaultTimeout(120_000); // findings are late on a busy machine
-  return page;
-}
 
 beforeAll(async () => {
   await tabs.launch();
@@ -31,7 +25,7 @@ afterAll(async () => {
 afterEach(() => tabs.close());
 
 it("draws the system calls of Redis as an icicle that keys go through", async () => {
-  const page = await visit("/?page=system&range=1m");
+  const page = await tabs.visit("/?page=system&range=1m");
   const panel = page.locator('[data-panel="syscall-shares"]');
   const redis = panel.locator('[role="treeitem"][aria-level="2"]', { hasText: "redis-server" });
   await redis.first().waitFor();
@@ -50,7 +44,7 @@ it("draws the system calls of Redis as an icicle that keys go through", async ()
 });
 
 it("shows small and large values on a logarithmic scale", async () => {
-  const page = await visit("/?page=system&range=1m");
+  const page = await tabs.visit("/?page=system&range=1m");
   await page.waitForSelector(chart("syscalls-by-workload"));
   const toggle = page.locator('[data-panel="syscalls-by-workload"]').getByRole("button", { name: "Log scale" });
   await toggle.click();
@@ -60,7 +54,7 @@ it("shows small and large values on a logarithmic scale", async () => {
 });
 
 it("reads a moment by keys, on all charts at once", async () => {
-  const page = await visit("/?page=system&range=1m");
+  const page = await tabs.visit("/?page=system&range=1m");
   for (const id of ["syscalls-by-name", "syscalls-by-workload"]) await page.waitForSelector(chart(id));
   await page.locator('[data-panel="syscalls-by-name"] .plot').focus();
   await page.keyboard.press("ArrowLeft");
@@ -78,7 +72,7 @@ it("reads a moment by keys, on all charts at once", async () => {
 });
 
 it("keeps the moment that a key chose, while data arrives and charts are made again", async () => {
-  const page = await visit("/?page=system&range=1m");
+  const page = await tabs.visit("/?page=system&range=5m");
   const [own, other] = ["syscalls-by-name", "syscalls-by-workload"].map((id) => page.locator(`[data-panel="${id}"]`)) as [Locator, Locator];
   for (const id of ["syscalls-by-name", "syscalls-by-workload"]) await page.waitForSelector(chart(id));
   await own.locator(".plot").focus();
@@ -99,7 +93,7 @@ it("keeps the moment that a key chose, while data arrives and charts are made ag
 });
 
 it("marks its own start, and hides marks on all charts", async () => {
-  const page = await visit("/?page=system&range=5m");
+  const page = await tabs.visit("/?page=system&range=1h");
   const marks = page.locator('[data-panel="syscalls-by-workload"] details.marks');
   await marks.locator("summary").click();
   await marks.locator("li", { hasText: /teescope on .+ started/ }).first().waitFor();
@@ -111,7 +105,7 @@ it("marks its own start, and hides marks on all charts", async () => {
 });
 
 it("draws box plots of the window, with a table for screen readers", async () => {
-  const page = await visit("/?page=findings&range=1m");
+  const page = await tabs.visit("/?page=findings&range=1m");
   const panel = page.locator('[data-panel="windows"][data-state="ready"]');
   const redis = panel.locator("tbody tr", { hasText: "redis-server" }).first();
   await redis.waitFor();

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Tabs } from "./browser";
 import { type Fleet, startFleet } from "./fleet";
 import { lookOver } from "./looks";
-import { freePort, Processes, startLoad, startNginx, startRedis, startRequests, startServer, startTeescope, until } from "./processes";
+import { freePort, PATIENCE_SECONDS, Processes, startLoad, startNginx, startRedis, startRequests, startServer, startTeescope, until } from "./processes";
 import { LOADED, pause, twoAtATime, views } from "./views";
 
 const processes = new Processes();
@@ -42,7 +42,7 @@ it.each(["with-data", "without-data"])("looks right on every page, in every size
     await page.waitForSelector(data === "with-data" ? view.ready : LOADED);
     await page.setViewportSize({ width: 1280, height: 8000 }); // all panels are visible and query their data
     const answered = (): Promise<unknown> =>
-      until(`answers for ${view.page}`, 120, async () => (await page.locator('[data-panel][data-state="loading"]').count()) === 0 || undefined);
+      until(`answers for ${view.page}`, PATIENCE_SECONDS, async () => (await page.locator('[data-panel][data-state="loading"]').count()) === 0 || undefined);
     await answered();
     await pause(page);
     await answered();
@@ -50,4 +50,4 @@ it.each(["with-data", "without-data"])("looks right on every page, in every size
     await page.context().close();
   });
   expect(notes).toEqual({});
-}, 600_000);
+});

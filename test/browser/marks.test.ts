@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, holds, screenshot, seriousViolations, shown, Tabs } from "./browser";
-import { freePort, Processes, queryValue, sleep, startTeescope, teescopeBinary, until } from "./processes";
+import { freePort, PATIENCE_SECONDS, Processes, queryValue, startTeescope, teescopeBinary, until } from "./processes";
 
 const processes = new Processes();
 const tabs = new Tabs();
@@ -34,19 +34,16 @@ function rebuild(file: string): void {
   renameSync(`${file}.new`, file);
 }
 
-/** Restarts a program until the change is reported. A restart after a short life is not reported. */
+/** Restarts a program after scrapes that have seen its main process, which is one after five seconds. */
 async function startAgain(name: string, change: string, between: (file: string) => void): Promise<void> {
   const file = waiter(name);
-  let running = processes.start(file, ["1000"]);
-  for (const life of [8, 20, 40]) {
-    await sleep(life * 1000);
-    await running.stop();
-    between(file);
-    running = processes.start(file, ["1000"]);
-    const found = await until(`the ${change} of ${name}`, life + 8, () => reported(name, change)).catch(() => undefined);
-    if (found !== undefined) return;
-  }
-  throw new Error(`no ${change} of ${name} is reported`);
+  const first = processes.start(file, ["100000"]);
+  const old = Date.now() / 1000 + 8;
+  await until(`${name} to be scraped`, PATIENCE_SECONDS, () => queryValue(tabs.url, `timestamp(teescope_processes{workload="${name}"}) > ${old}`));
+  await first.stop();
+  between(file);
+  processes.start(file, ["100000"]);
+  await until(`the ${change} of ${name}`, PATIENCE_SECONDS, () => reported(name, change));
 }
 
 beforeAll(async () => {
@@ -59,8 +56,8 @@ beforeAll(async () => {
   writeFileSync(script, `#!/bin/sh\nwhile :; do (:); /bin/true; "${waiter("markhelper")}" 6; done\n`, { mode: 0o755 });
   processes.start(script, []);
   await Promise.all([startAgain("markbuild", "deployment", rebuild), startAgain("markagain", "restart", () => undefined)]);
-  await until("three helpers", 120, async () => ((await queryValue(tabs.url, 'teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
-}, 600_000);
+  await until("three helpers", PATIENCE_SECONDS, async () => ((await queryValue(tabs.url, 'teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
+});
 
 afterAll(async () => {
   await tabs.quit();
@@ -73,12 +70,6 @@ afterEach(async () => {
   await files.close();
 });
 
-async function visit(of: Tabs, path: string): Promise<Page> {
-  const page = await of.visit(path);
-  page.setDefaultTimeout(120_000); // charts are late on a busy machine
-  return page;
-}
-
 /** Opens the list of marks of a panel. */
 async function listOf(page: Page, panel: string): Promise<Locator> {
   const marks = page.locator(`[data-panel="${panel}"] details.marks`);
@@ -90,7 +81,7 @@ const BUILD = /markbuild on .+ runs another program file than before/;
 const AGAIN = /markagain on .+ was restarted/;
 
 it("distinguishes a deployment from a restart, and marks neither helpers nor children", async () => {
-  const page = await visit(tabs, "/?page=system&range=15m");
+  const page = await tabs.visit("/?page=system&range=1h");
   const list = await listOf(page, "context-switches-by-workload");
   const [build, again] = [list.filter({ hasText: BUILD }), list.filter({ hasText: AGAIN })];
   await build.first().waitFor();
@@ -105,7 +96,7 @@ it("distinguishes a deployment from a restart, and marks neither helpers nor chi
 });
 
 it("selects a mark by keys, and then names it on every chart", async () => {
-  const page = await visit(tabs, "/?page=system&range=15m");
+  const page = await tabs.visit("/?page=system&range=1h");
   const list = await listOf(page, "context-switches-by-workload");
   await page.waitForSelector(chart("syscalls-by-workload"));
   await list.filter({ hasText: BUILD }).first().locator("button").focus();
@@ -116,7 +107,7 @@ it("selects a mark by keys, and then names it on every chart", async () => {
 });
 
 it("keeps to the filter of workloads", async () => {
-  const page = await visit(tabs, "/?page=workload&range=15m&w=markbuild");
+  const page = await tabs.visit("/?page=workload&range=1h&w=markbuild");
   const marks = page.locator("details.marks").first();
   await marks.locator("summary").click();
   const list = marks.locator("li");
@@ -125,9 +116,9 @@ it("keeps to the filter of workloads", async () => {
 });
 
 it("marks the charts of Explore and of both sides of a comparison", async () => {
-  const explore = await visit(tabs, "/?page=explore&range=15m&expr=teescope_processes");
+  const explore = await tabs.visit("/?page=explore&range=1h&expr=teescope_processes");
   await (await listOf(explore, "result-0")).filter({ hasText: BUILD }).first().waitFor();
-  const compare = await visit(tabs, "/?page=compare&range=15m&a=markbuild&b=markagain");
+  const compare = await tabs.visit("/?page=compare&range=1h&a=markbuild&b=markagain");
   // The charts are ordered by how much they differ, which may change. This one is always there.
   const list = compare.locator('[data-panel="pair-cpu-by-workload/total"]');
   await list.locator("details.marks summary").click();
@@ -139,8 +130,8 @@ it("marks the charts of Explore and of both sides of a comparison", async () => 
 it("are in a report, to the second", async () => {
   const at = (await reported("markbuild", "deployment")) ?? 0;
   const file = join(folder, "report.html");
-  await promisify(execFile)(teescopeBinary, ["report", "--server", tabs.url, "--window", "5m", "-o", file]);
-  const page = await visit(files, pathToFileURL(file).href);
+  await promisify(execFile)(teescopeBinary, ["report", "--server", tabs.url, "--window", "1h", "-o", file]);
+  const page = await files.visit(pathToFileURL(file).href);
   const list = await listOf(page, "context-switches-by-workload");
   const clock = new Date(at * 1000).toISOString().slice(11, 19);
   await list.filter({ hasText: `${clock} markbuild` }).first().waitFor();

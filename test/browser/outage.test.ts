@@ -38,7 +38,6 @@ it("keeps every page while the server is down, says so, sends no more requests t
   const open: { view: View; page: Page; asked: string[] }[] = [];
   await twoAtATime(views(fleetId(0), fleetId(1)), async (view) => {
     const page = await tabs.visit(view.path);
-    page.setDefaultTimeout(120_000);
     await page.waitForSelector(view.ready);
     const asked: string[] = [];
     page.on("request", (request) => {
@@ -53,6 +52,7 @@ it("keeps every page while the server is down, says so, sends no more requests t
   // machine a scrape can fail, and a table be empty.
   first.child.kill("SIGSTOP");
   await sleep(1000);
+  for (const { page } of open) await page.evaluate("new Promise((done) => requestIdleCallback(done))"); // what has arrived is drawn
   const shows: boolean[] = [];
   for (const { view, page } of open) shows.push((await page.locator(view.ready).count()) > 0);
   expect(shows).toContain(true);
@@ -78,4 +78,4 @@ it("keeps every page while the server is down, says so, sends no more requests t
     await page.locator(".banner").waitFor({ state: "detached" });
     await newPoint(page, view);
   });
-}, 600_000);
+});

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, queryString, screenshot, search, shown, Tabs } from "./browser";
 import { THEMES, useTheme, wrong } from "./looks";
-import { freePort, Processes, repository, startProgram, startTeescope, type Teescope, until } from "./processes";
+import { freePort, PATIENCE_SECONDS, Processes, repository, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
 const [ONE, TWO] = ["pagesone", "pagestwo"];
@@ -78,8 +78,8 @@ it("switches watching and timing of a workload on, says until when, and stops th
   await switches.getByLabel("Reason").fill("a browser test");
   await switches.getByRole("button", { name: "Watch" }).press("Enter");
   const watch = switches.locator('[data-kind="watch"]');
-  await shown(() => watch.textContent()).toMatch(new RegExp(`^Watch workload=${ONE} until \\d\\d:\\d\\d:\\d\\d .*, (59|60) min left: a browser test Stop$`));
-  await until("the workload to be watched", 120, async () => (await watched()) || undefined);
+  await shown(() => watch.textContent()).toMatch(new RegExp(`^Watch workload=${ONE} until \\d\\d:\\d\\d:\\d\\d .*, (5\\d|60) min left: a browser test Stop$`));
+  await until("the workload to be watched", PATIENCE_SECONDS, async () => (await watched()) || undefined);
   await page.locator('[data-panel="syscall-time"][data-state="empty"]').waitFor();
   await switches.getByRole("button", { name: "Time calls" }).click();
   await page.locator('[data-panel="syscall-time"]').scrollIntoViewIfNeeded();
@@ -95,7 +95,7 @@ it("switches watching and timing of a workload on, says until when, and stops th
     await stop.waitFor({ state: "detached" });
     await shown(() => switches.getByRole("status").textContent()).toBe("Ended.");
   }
-  await until("the end of watching", 120, async () => !(await watched()) || undefined);
+  await until("the end of watching", PATIENCE_SECONDS, async () => !(await watched()) || undefined);
 });
 
 it("switches a probe off, says until when, and switches it on again", async () => {
@@ -107,14 +107,14 @@ it("switches a probe off, says until when, and switches it on again", async () =
   await switches.getByLabel("Probe").selectOption("cpu_migration");
   await switches.getByRole("button", { name: "Switch off" }).click();
   await shown(() => switches.locator('[data-kind="pause"]').textContent()).toMatch(/^Probe off: cpu_migration until \d\d:\d\d:\d\d /);
-  await until("the probe to be off", 120, async () => !(await counted()) || undefined);
+  await until("the probe to be off", PATIENCE_SECONDS, async () => !(await counted()) || undefined);
   expect(await metrics()).toMatch(/^teescope_probe_attached{probe="cpu_migration",.*"off by request until 20.*"} 0$/m);
   for (const colorScheme of THEMES) {
     await useTheme(page, colorScheme);
     expect(await wrong(page, '[data-panel="switches"]')).toEqual([]);
   }
   await switches.getByRole("button", { name: "Stop: Probe off: cpu_migration", exact: true }).click();
-  await until("the probe to be on again", 120, async () => (await counted()) || undefined);
+  await until("the probe to be on again", PATIENCE_SECONDS, async () => (await counted()) || undefined);
 });
 
 it("compares two workloads for each sleep, which are 1,000 calls for 100 on both sides", async () => {
@@ -125,7 +125,7 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
   await page.selectOption("#compare-per", "call:");
   await page.fill("#compare-call", "clock_nanosleep");
   await page.keyboard.press("Enter");
-  await until("the address to hold the comparison", 120, () => Promise.resolve(search(page).endsWith(`&a=${ONE}&b=${TWO}&per=call:clock_nanosleep`) || undefined));
+  await until("the address to hold the comparison", PATIENCE_SECONDS, () => Promise.resolve(search(page).endsWith(`&a=${ONE}&b=${TWO}&per=call:clock_nanosleep`) || undefined));
   await page.reload();
   const row = page.locator(CALLS);
   await row.waitFor();

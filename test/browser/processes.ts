@@ -15,6 +15,9 @@ const execute = promisify(execFile);
 
 export const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 
+/** Limit of each wait. It only ends what hangs: a wait that is long on a busy machine is not wrong. */
+export const PATIENCE_SECONDS = 600;
+
 /** The binary under test. */
 export const teescopeBinary = resolve(repository, process.env["TEESCOPE_BIN"] ?? "bin/teescope");
 export const resultsFolder = resolve(repository, "test-results/browser");
@@ -25,12 +28,12 @@ const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % WORKERS;
 let portsTried = randomInt(10_000);
 
 /**
- * Returns a port that is free. Neither the kernel, which gives ports from 32768 on to sockets that leave the choice to
- * it, nor another worker gives it to another program before it is used.
+ * Returns a port that is free. No other program takes it before it is used: the kernel gives ports from 32768 on to
+ * sockets that leave the choice to it, other workers have ports of their own, and the tests in Go use ports from 17500 on.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = 10_000 + WORKERS * (portsTried++ % 5_000) + worker;
+    const port = 10_000 + WORKERS * (portsTried++ % 1_800) + worker;
     const server = createServer();
     const free = await new Promise<boolean>((done) => {
       server.once("error", () => { done(false); });
@@ -139,7 +142,7 @@ async function startServing(processes: Processes, command: string, port: number,
   const startedAt = Date.now();
   const started = processes.start(teescopeBinary, [command, "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, ...more]);
   const url = `http://127.0.0.1:${port}`;
-  await until("teescope to be ready", 120, async () => {
+  await until("teescope to be ready", PATIENCE_SECONDS, async () => {
     if (started.child.exitCode !== null) return true; // reported below, with its output
     return (await fetch(`${url}/-/ready`)).ok ? true : undefined;
   });
@@ -152,7 +155,7 @@ export async function startRedis(processes: Processes): Promise<number> {
   const port = await freePort();
   const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
   processes.start("redis-server", [...options, "--dir", processes.folder()]);
-  await until("redis-server to answer", 120, async () => {
+  await until("redis-server to answer", PATIENCE_SECONDS, async () => {
     const { stdout } = await execute("redis-cli", ["-p", String(port), "ping"]);
     return stdout.includes("PONG") || undefined;
   });
@@ -172,7 +175,7 @@ http { access_log off; ${paths} keepalive_requests 100000000; server { listen 12
   );
   processes.start("/usr/sbin/nginx", ["-c", config, "-p", folder]);
   const url = `http://127.0.0.1:${port}/`;
-  await until("nginx to answer", 120, async () => (await fetch(url)).ok || undefined);
+  await until("nginx to answer", PATIENCE_SECONDS, async () => (await fetch(url)).ok || undefined);
   return url;
 }
 
@@ -183,9 +186,9 @@ export async function startProgram(processes: Processes, source: string, name: s
   return processes.start(program, args);
 }
 
-/** Puts a light load on nginx: a tenth of the time, because all files of tests share the processors. */
+/** Puts a light load on nginx, because all files of tests share the processors: a thousand requests by one connection, and a pause. */
 export function startRequests(processes: Processes, url: string): Started {
-  return processes.start("sh", ["-c", `while :; do timeout -s INT 0.1 wrk -t 1 -c 2 -d 9s ${url}; sleep 0.9; done`]);
+  return processes.start("sh", ["-c", `while curl --silent --output /dev/null '${url}?[1-1000]'; do sleep 0.9; done`]);
 }
 
 /**

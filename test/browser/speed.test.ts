@@ -15,7 +15,7 @@ import { build } from "vite";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { chart, holds, shown, Tabs } from "./browser";
 import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, startFleet } from "./fleet";
-import { freePort, Processes, queryValue, startServer, startTeescope, teescopeBinary, until } from "./processes";
+import { freePort, PATIENCE_SECONDS, Processes, queryValue, startServer, startTeescope, teescopeBinary, until } from "./processes";
 
 const processes = new Processes();
 const web = fileURLToPath(new URL("../../web/", import.meta.url));
@@ -127,7 +127,7 @@ describe("128 workloads", () => {
   beforeAll(async () => {
     fleet = await startFleet();
     tabs.url = (await startServer(processes, await freePort(), processes.folder(), ["--targets", fleet.instance, "--interval", "1s"])).url;
-    await until("three scrapes", 120, async () => {
+    await until("three scrapes", PATIENCE_SECONDS, async () => {
       const scraped = await queryValue(tabs.url, "count(count_over_time(teescope_processes[1m]) >= 3)");
       return scraped === FLEET_WORKLOADS || undefined;
     });
@@ -177,7 +177,7 @@ describe("128 workloads", () => {
     await promisify(execFile)(teescopeBinary, ["report", "--server", tabs.url, "--window", "1m", "-o", file]);
     const made = performance.now();
     const page = await tabs.visit(pathToFileURL(file).href);
-    await page.waitForSelector(chart("syscalls-by-workload"), { timeout: 60_000 });
+    await page.waitForSelector(chart("syscalls-by-workload"));
     await holds(page, `document.querySelectorAll('[data-panel][data-state="loading"]').length === 0`);
     const { size } = statSync(file);
     process.stdout.write(

@@ -3,7 +3,7 @@
 // All pages, each with selectors for its data and its newest point.
 import type { Page } from "playwright-core";
 import { chart } from "./browser";
-import { until } from "./processes";
+import { PATIENCE_SECONDS, until } from "./processes";
 import { PAGES, type PageId } from "../../web/src/lib/url";
 
 export interface View {
@@ -55,7 +55,7 @@ export async function newestWords(page: Page, { newest }: View): Promise<string>
 export async function newPoint(page: Page, view: View): Promise<void> {
   if (view.newest === undefined) return;
   const before = await newestWords(page, view);
-  await until(`a new point on ${view.page}`, 120, async () => (await newestWords(page, view)) !== before || undefined);
+  await until(`a new point on ${view.page}`, PATIENCE_SECONDS, async () => (await newestWords(page, view)) !== before || undefined);
 }
 
 /** Pauses a live page. It would query all its panels each second, while axe judges what it shows. */
