@@ -143,3 +143,18 @@ func TestEachScrape(t *testing.T) {
 		}
 	}
 }
+
+// The value of the join is 1, and the newest series depends on those with other values of a label that does not join.
+func TestNewest(t *testing.T) {
+	newest := Newest(`info{x="1"}`, "instance", "id")
+	if want := `(topk by (instance, id) (1, timestamp(info{x="1"})) > bool 0)`; newest != want {
+		t.Errorf("Newest() = %s, want %s", newest, want)
+	}
+	q, err := Parse("rate(a[1m]) * on (instance, id) group_left (workload) " + newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !q.Apart("instance") || q.Apart("workload") {
+		t.Errorf("instances are apart: %v, workloads: %v", q.Apart("instance"), q.Apart("workload"))
+	}
+}
