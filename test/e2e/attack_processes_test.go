@@ -53,12 +53,12 @@ func hanging(t *testing.T, mode, as string, more ...string) *process {
 	return p
 }
 
-// endsSoon stops an agent and checks that it ends within the time that an operator expects.
+// endsSoon stops an agent and checks that it ends long before a service manager kills it, after 90 s.
 func (s *teescope) endsSoon(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	s.stop(t)
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > 45*time.Second {
 		t.Errorf("%s took %v to end", s.name, took)
 	}
 }

@@ -241,22 +241,24 @@ func TestNoQueryEndsTheProcess(t *testing.T) {
 				before := s.peak(t)
 				began := time.Now()
 				status, reason, err := a.send(t, s)
+				for tries := 0; status == http.StatusServiceUnavailable && a.want != "" && tries < 60; tries++ { // the server is busy with the one before
+					time.Sleep(time.Second)
+					status, reason, err = a.send(t, s)
+				}
 				t.Logf("%s: %d in %s, %+.0f MiB", a.name, status, time.Since(began).Round(time.Millisecond), (s.peak(t)-before)/mib)
 				switch {
 				case err != nil:
 					t.Errorf("%s: %v", a.name, err)
 				case a.want != "" && (status < 400 || status > 499 && status != http.StatusNotImplemented || !strings.Contains(reason, a.want)):
 					t.Errorf("%s: %d %.300s, want %q", a.name, status, reason, a.want)
-				case a.want == "" && status >= 500:
+				case a.want == "" && status >= 500 && status != http.StatusServiceUnavailable: // a slow machine reaches the limit of time
 					t.Errorf("%s: %d %.300s", a.name, status, reason)
 				}
 				if now := s.group(); !slices.Equal(now, processes) {
 					t.Fatalf("%s ended a process: they were %v and are %v\n%.3000s", a.name, processes, now, s.log.String())
 				}
 			}
-			if got, err := query("http://"+s.addr, `count(attack)`, time.Now()); err != nil || got["{}"] != attackSeries {
-				t.Errorf("afterwards count(attack) is %v, %v", got, err)
-			}
+			s.stillAnswers(t)
 			peak := s.peak(t)
 			t.Logf("at most %.0f MiB were in use", peak/mib)
 			if peak > attackLimit {

@@ -27,9 +27,7 @@ func mapping(t *testing.T, as, user string, names ...string) *process {
 	}
 	for _, name := range names {
 		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, file, data)
 		args = append(args, file)
 	}
 	p := background(t, prog(t, "mapper", as), args...)

@@ -117,7 +117,7 @@ const alwaysHot = `groups:
     interval: 200ms
     rules:
       - alert: Hot
-        expr: max_over_time(heat[5s]) > 10
+        expr: max_over_time(heat[20s]) > 10
         labels: {severity: warning}
 `
 
@@ -165,7 +165,7 @@ func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
 			return nil
 		})
 		// Longer than the rule looks back.
-		time.Sleep(7 * time.Second)
+		time.Sleep(25 * time.Second)
 		if n := in.count("resolved Hot"); n != 0 {
 			t.Fatalf("round %d: %d alerts were resolved because nothing is stored", round, n)
 		}

@@ -24,7 +24,7 @@ import (
 
 // fresh sends a request on a new connection. The host is what the request names.
 func fresh(network, addr, path, host, user, password string) (status int, body string, err error) {
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Timeout: testLimit, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -87,11 +87,11 @@ func lazy(t *testing.T, addr string, n int, text string) []net.Conn {
 // isClosed waits until the server has closed a connection.
 func isClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(testLimit)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, conn); err != nil && os.IsTimeout(err) {
-		t.Error("the connection is still open after a minute")
+		t.Error("the connection is still open")
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAttackSlowReaders(t *testing.T) {
 // Connections without a request, and with one that never ends, hold no place. They end by themselves.
 func TestAttackIdleConnections(t *testing.T) {
 	a := agent(t)
-	scraper := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
+	scraper := &http.Client{Transport: &http.Transport{}, Timeout: testLimit}
 	for range 4 {
 		resp, err := scraper.Get("http://" + a.addr + "/metrics")
 		if err != nil {
@@ -344,7 +344,6 @@ func TestAttackForeignAddressesAndNames(t *testing.T) {
 // A unix socket has permissions, and top and a browser's proxy can use it.
 func TestAttackUnixSocket(t *testing.T) {
 	dir := openDir(t)
-	nobody := asNobody(t)
 	path := filepath.Join(dir, "t.sock")
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,21 +55,11 @@ func bundle(t *testing.T, name string, args ...string) string {
 			t.Fatal(err)
 		}
 	}
-	from, err := os.Open(binary)
+	data, err := os.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer from.Close()
-	to, err := os.OpenFile(filepath.Join(dir, "rootfs", "teescope"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, filepath.Join(dir, "rootfs", "teescope"), data)
 	capabilities, readOnly := chartContext(t)
 	type m = map[string]any
 	config, err := json.Marshal(m{

@@ -110,7 +110,7 @@ func TestDiagnosisOfRealPrograms(t *testing.T) {
 	background(t, storm, "1000000000", "1", "2", storm)
 
 	var findings []found
-	eventually(t, 2*time.Minute, "what slows each program to be found", func() (err error) {
+	eventually(t, testLimit, "what slows each program to be found", func() (err error) {
 		time.Sleep(2 * time.Second)
 		if findings, err = s.analyze(window); errors.Is(err, errNothingJudged) {
 			return err

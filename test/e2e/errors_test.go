@@ -40,7 +40,7 @@ func refused(t *testing.T, as uint32, args ...string) string {
 		if !errors.As(err, &exit) || exit.ExitCode() <= 0 {
 			t.Errorf("teescope %s: ended with %v, want a non-zero exit status\n%s", strings.Join(args, " "), err, out.String())
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(testLimit):
 		cmd.Process.Kill()
 		t.Fatalf("teescope %s: still runs (killed: %v)\n%s", strings.Join(args, " "), <-ended, out.String())
 	}
@@ -79,26 +79,10 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// asNobody copies the binary to where the user nobody can run it.
-func asNobody(t *testing.T) uint32 {
-	t.Helper()
-	const nobody = 65534
-	to := filepath.Join(programs, "teescope-nobody")
-	data, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	old := binary
-	binary = to
-	t.Cleanup(func() { binary = old })
-	return nobody
-}
+// nobody is the user without any privilege.
+const nobody = 65534
 
 func TestNotRoot(t *testing.T) {
-	nobody := asNobody(t)
 	for _, command := range []string{"agent", "up"} {
 		text := refused(t, nobody, command, "--listen", freeAddr(t))
 		// The message names the capability and the command that grants it.
@@ -108,7 +92,6 @@ func TestNotRoot(t *testing.T) {
 
 func TestServerNeedsNoPrivilege(t *testing.T) {
 	t.Parallel()
-	asNobody(t)
 	dir := filepath.Join(openDir(t), "data")
 	addr := freeAddr(t)
 	s := background(t, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", binary,
@@ -139,7 +122,6 @@ func TestPortTaken(t *testing.T) {
 }
 
 func TestDataDirectoryNotWritable(t *testing.T) {
-	nobody := asNobody(t)
 	dir := filepath.Join(openDir(t), "closed")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)

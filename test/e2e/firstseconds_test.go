@@ -39,7 +39,7 @@ func TestFirstSecondsAreCounted(t *testing.T) {
 		}
 		at := threeSamples(t, base, series, "10000")
 		// At the time of a sample and with a zero before, increase() extrapolates nothing.
-		got, err := query(base, `sum(increase(`+series+`[1m]))`, at)
+		got, err := query(base, `sum(increase(`+series+`[1h]))`, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestFirstSecondsAreCounted(t *testing.T) {
 	up.stop(t)
 	up = start(t, "up", "--data-dir", dir, "--interval", "1s")
 	run(t, program, "4000")
-	got, err := query("http://"+up.addr, `sum(increase(`+series+`[2m]))`, threeSamples(t, "http://"+up.addr, series, "4000"))
+	got, err := query("http://"+up.addr, `sum(increase(`+series+`[1h]))`, threeSamples(t, "http://"+up.addr, series, "4000"))
 	if err != nil {
 		t.Fatal(err)
 	}

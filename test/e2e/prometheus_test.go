@@ -153,7 +153,6 @@ func TestRealPrometheusAgrees(t *testing.T) {
 			return err
 		})
 	}
-	at := time.Now().Truncate(time.Second)
 	for _, expr := range []string{
 		`sum by (syscall) (teescope_syscalls_total{workload="e2eprom"})`,
 		`sum(teescope_syscalls_total{workload="e2eprom"})`,
@@ -164,19 +163,21 @@ func TestRealPrometheusAgrees(t *testing.T) {
 		`quantile(0.9, teescope_syscalls_total{workload="e2eprom"})`,
 		`count by (kind) (teescope_workload_info{workload=~"e2eprom.*"})`,
 	} {
-		theirs, err := query(real, expr, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := query(ours, expr, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(theirs) == 0 || !maps.Equal(got, theirs) {
-			t.Errorf("%s:\nembedded %v\nreal     %v", expr, got, theirs)
-		}
+		// A window of three seconds has no two samples while a busy machine is late.
+		eventually(t, testLimit, expr, func() error {
+			at := time.Now().Truncate(time.Second)
+			theirs, err := query(real, expr, at)
+			if err != nil {
+				return err
+			}
+			got, err := query(ours, expr, at)
+			if err == nil && (len(theirs) == 0 || !maps.Equal(got, theirs)) {
+				err = fmt.Errorf("\nembedded %v\nreal     %v", got, theirs)
+			}
+			return err
+		})
 	}
-	got, err := query(ours, `sum(teescope_syscalls_total{workload="e2eprom"})`, at)
+	got, err := query(ours, `sum(teescope_syscalls_total{workload="e2eprom"})`, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,10 +186,10 @@ func TestRealPrometheusAgrees(t *testing.T) {
 
 // Both databases show the rate of a program that makes 10,000 calls a second.
 //
-// False alarms: below 4e-7. The program catches up after a delay. A window of 8 s is off by 2 % when its first or
+// False alarms: below 1e-6. The program catches up after a delay. A window of 8 s is off by 2 % when its first or
 // last scrape was read 160 ms after its timestamp. While a compiler uses both processors, this happens in fewer than
-// 1 of 20 windows. Five windows in a row must be off: 0.05^5 = 3e-7. An error of a half or a double shows in all of
-// them.
+// 1 of 20 windows. On a machine where it happens in every second window, twenty windows in a row must be off:
+// 0.5^20 = 1e-6. An error of a half or a double shows in all of them.
 func TestRealPrometheusAgreesOnALiveRate(t *testing.T) {
 	a := agent(t)
 	background(t, prog(t, "steady", "e2esteady"))
@@ -203,7 +204,7 @@ func TestRealPrometheusAgreesOnALiveRate(t *testing.T) {
 			return err
 		})
 	}
-	inOneOf(t, 5, func() error {
+	inOneOf(t, 20, func() error {
 		at := time.Now()
 		for _, base := range []string{ours, real} {
 			got, err := query(base, `sum(rate(`+series+`[8s]))`, at)

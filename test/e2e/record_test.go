@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -247,24 +248,29 @@ func TestRecordNginx(t *testing.T) {
 // Programs that run already are observed. The program makes 10,000 calls a second.
 func TestRecordObserves(t *testing.T) {
 	background(t, prog(t, "steady", "e2eobserve"))
-	file := filepath.Join(t.TempDir(), "a.tsrun")
-	out, code := record(t, "-o", file, "--for", "3s", "--watch", "comm=e2eobserve", "--overhead.budget", "100%")
-	r := readRunFile(t, file)
-	if code != 0 || len(r.phase("run")) != 1 || r.ends != "done" {
-		t.Fatalf("status %d, %q:\n%s", code, r.ends, out)
-	}
-	p := r.phase("run")[0]
-	long := p.To.Sub(p.From).Seconds()
-	// A wakeup comes late on a busy machine, and is made up for. A sample's time is known to a tenth of a second.
-	if n := r.calls(t, "e2eobserve", "getpgid", p); long < 3 || n < 10_000*(long-0.5) || n > 10_000*(long+0.5) {
-		t.Errorf("%v calls in %.2f s, want 10,000 a second", n, long)
-	}
+	var file string
+	var r runFile
+	inOneOf(t, 10, func() error {
+		file = filepath.Join(t.TempDir(), "a.tsrun")
+		out, code := record(t, "-o", file, "--for", "3s", "--watch", "comm=e2eobserve", "--overhead.budget", "100%")
+		r = readRunFile(t, file)
+		if code != 0 || len(r.phase("run")) != 1 || r.ends != "done" {
+			t.Fatalf("status %d, %q:\n%s", code, r.ends, out)
+		}
+		p := r.phase("run")[0]
+		long := p.To.Sub(p.From).Seconds()
+		// A wakeup comes late on a busy machine, and is made up for. A sample's time is known to a tenth of a second.
+		if n := r.calls(t, "e2eobserve", "getpgid", p); long < 3 || n < 10_000*(long-0.5) || n > 10_000*(long+0.5) {
+			return fmt.Errorf("%v calls in %.2f s, want 10,000 a second", n, long)
+		}
+		return nil
+	})
 	for _, s := range r.series {
 		if w := s.Labels["workload"]; w != "" && w != "e2eobserve" {
 			t.Fatalf("the file has the workload %s", w)
 		}
 	}
-	out, code = record(t, "-o", file+"2", "--for", "3s", "--watch", "comm=e2enothing")
+	out, code := record(t, "-o", file+"2", "--for", "3s", "--watch", "comm=e2enothing")
 	says(t, out, `no process matches --watch comm=e2enothing`)
 	if code != 125 {
 		t.Errorf("status %d", code)
@@ -372,7 +378,7 @@ func TestRecordFails(t *testing.T) {
 		{"-- e2e-no-such-command", 127, `running e2e-no-such-command: there is no such command`},
 		{"-- " + exists, 126, `it cannot be executed`},
 		{"-o " + exists + " -- true", 125, `exists exists: choose another with -o`},
-		{"-- sh -c 'sleep 5 & echo left; exit 4'", 4, `left behind has its output open`},
+		{"-- sh -c 'sleep 30 & echo left; exit 4'", 4, `left behind has its output open`},
 		{"-- false", 1, `ended with status 1`},
 		{"--repeat 3 -- sh -c 'exit 7'", 7, `1 of 3 runs, failed`},
 		{"--ignore-failure --repeat 3 -- sh -c 'exit 7'", 7, `3 of 3 runs, failed`},
@@ -402,7 +408,6 @@ func TestRecordFails(t *testing.T) {
 }
 
 func TestRecordWithoutPrivileges(t *testing.T) {
-	asNobody(t)
 	args := alone("cd /tmp && exec setpriv --reuid 65534 --regid 65534 --clear-groups " + binary + " record -o /tmp/e2e-nobody.tsrun -- true")
 	cmd := exec.Command(args[0], args[1:]...)
 	out, _ := cmd.CombinedOutput()

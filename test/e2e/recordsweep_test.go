@@ -180,7 +180,6 @@ func TestRecordCostsLessThanTheAgent(t *testing.T) {
 
 // A user without privileges records from an agent that runs.
 func TestRecordFromARunningAgent(t *testing.T) {
-	asNobody(t)
 	a := agent(t)
 	dir := openDir(t)
 	program := prog(t, "calls", "e2econnect")

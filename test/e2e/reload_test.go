@@ -56,7 +56,7 @@ func certify(t *testing.T, dir string, serial int64) {
 // securely reads /metrics over TLS on a new connection, and returns the serial number of the certificate.
 func securely(addr string) (metrics string, serial int64, err error) {
 	client := &http.Client{
-		Timeout: 10 * time.Second,
+		Timeout: testLimit,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the serial number identifies the certificate

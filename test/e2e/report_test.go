@@ -34,7 +34,7 @@ func TestReport(t *testing.T) {
 		return err
 	})
 	file := filepath.Join(t.TempDir(), "redis.html")
-	out, code := reported(t, "--server", up.addr, "--window", "10s", "--workload", "redis-server", "-o", file)
+	out, code := reported(t, "--server", up.addr, "--window", "1m", "--workload", "redis-server", "-o", file)
 	if code != 0 || !strings.Contains(out, "redis.html: ") {
 		t.Fatalf("status %d: %s", code, out)
 	}
@@ -65,7 +65,7 @@ func TestReport(t *testing.T) {
 	if calls == 0 || len(read.Answers) < 100 {
 		t.Errorf("%d series of read, %d answers", calls, len(read.Answers))
 	}
-	if read.Findings.Window != 10 {
+	if read.Findings.Window != 60 {
 		t.Errorf("the findings are of %v s", read.Findings.Window)
 	}
 

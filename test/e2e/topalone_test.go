@@ -186,7 +186,6 @@ func TestTopFindsTheAgent(t *testing.T) {
 }
 
 func TestTopWithoutPrivileges(t *testing.T) {
-	asNobody(t)
 	args := alone("exec setpriv --reuid 65534 --regid 65534 --clear-groups " + binary + " top --once")
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	var exit *exec.ExitError

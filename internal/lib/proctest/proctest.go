@@ -8,11 +8,13 @@ package proctest
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -48,15 +50,30 @@ func (p *Program) End() {
 	_ = p.Wait()
 }
 
-// FreeAddr returns an address of this machine on which nothing listens.
+// The kernel gives a port below 32768 to no socket that leaves the choice to it (ip_local_port_range). test/browser and test/e2e have
+// other ports.
+const portsFrom, portsMany = 17_500, 2_500
+
+// portsGiven counts the ports that FreeAddr has tried. The first one differs between processes.
+var (
+	portsGiven atomic.Uint32
+	firstPort  = uint32(97 * os.Getpid() % portsMany)
+)
+
+// FreeAddr returns an address of this machine on which nothing listens. Neither the kernel nor this function gives it to another
+// program.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range portsMany {
+		addr := fmt.Sprintf("127.0.0.1:%d", portsFrom+(firstPort+portsGiven.Add(1))%portsMany)
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("all ports are in use")
+	return ""
 }
 
 // KillAfter starts the test program again with a variable of the environment, and kills it after it has written some lines. It

@@ -17,10 +17,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // answers are what an API server says: a Deployment's pod with EPC, one that has ended, one that has no node yet, a pod
@@ -79,13 +80,12 @@ teescope_kubernetes_failures_total{resource=pods} 0
 teescope_kubernetes_pod_info{namespace=kube-system,node=n2,owner=,owner_kind=,pod=etcd} 1
 teescope_kubernetes_pod_info{namespace=shop,node=n1,owner=redis,owner_kind=Deployment,pod=redis-6d4f-x} 1
 teescope_kubernetes_pod_label_info{label=team,namespace=shop,pod=redis-6d4f-x,value=a} 1`)
-	deadline, got := time.Now().Add(time.Minute), ""
-	for ; got != want && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		got = exported(t, p)
-	}
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("got\n%s\nwant\n%s", exported(t, p), want)
+		}
+	}()
+	waittest.Until(t, "what is exported", func() bool { return exported(t, p) == want })
 }
 
 // TestEachOutageIsLogged has the same failure again and again. It is logged once in each outage.

@@ -61,7 +61,7 @@ func texts(all []Target) string {
 
 func expect(t *testing.T, lists <-chan string, want string) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for {
 		select {
 		case got := <-lists:

@@ -16,9 +16,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 func gatherer() prometheus.Gatherer {
@@ -361,10 +362,13 @@ func TestDrain(t *testing.T) {
 	<-entered
 	drained := make(chan error)
 	go func() { drained <- s.Drain().Shutdown(t.Context()) }()
-	time.Sleep(20 * time.Millisecond)
-	if _, err := net.Dial("tcp", s.Addr().String()); err == nil {
-		t.Error("new connections are accepted while draining")
-	}
+	waittest.Until(t, "new connections to be refused", func() bool {
+		conn, err := net.Dial("tcp", s.Addr().String())
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
 	close(release)
 	if got := <-answer; got != "done" {
 		t.Errorf("the running request ended with %q", got)

@@ -96,7 +96,7 @@ func (a *api) request() *http.Request {
 	select {
 	case r := <-a.asked:
 		return r
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		a.t.Fatal("nothing is asked")
 		return nil
 	}
@@ -129,7 +129,7 @@ func start(t *testing.T, c *Client, most int) (names <-chan string, failures <-c
 
 func expect(t *testing.T, from <-chan string, want string) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for {
 		select {
 		case got := <-from:

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 
 	"github.com/teescope/teescope/internal/lib/logtest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // heat is what the tests ask about: five series.
@@ -273,17 +274,10 @@ func TestFlippedByteInTheHeadCostsNothing(t *testing.T) {
 			if failure := meet(s, end); !strings.Contains(failure, "write-ahead log") {
 				t.Errorf("the failure does not say what happens: %q", failure)
 			}
-			deadline := time.Now().Add(time.Minute)
-			for {
+			waittest.Until(t, "queries to succeed again", func() bool {
 				_, failure := complaints(t, s, end)
-				if failure == "" {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("queries still fail: %s", failure)
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
+				return failure == ""
+			})
 			if got := answer(t, s, end, heat); got != "750" {
 				t.Errorf("%s samples are left, want 750", got)
 			}
