@@ -157,7 +157,7 @@ func (f *Finder) Find() error {
 				continue
 			}
 			err := f.runtime(one.pid, one.Mapping, one.runtime)
-			if reader.Unanswered(err) || errors.Is(err, errUnsafe) {
+			if reader.Unanswered(err) || errors.Is(err, host.ErrUnsafe) {
 				delete(seen, one.pid)
 			}
 			f.problem(of, string(one.Path), err)
@@ -300,7 +300,7 @@ func (f *Finder) runtime(pid int, m hostfs.Mapping, runtime string) error {
 		}
 	}
 	err = errors.Join(err, f.probe(pid, one, addresses, false))
-	one.done = !errors.Is(err, errUnsafe)
+	one.done = !errors.Is(err, host.ErrUnsafe)
 	return err
 }
 
@@ -374,7 +374,7 @@ func (f *Finder) table(t profiling.Table) bool {
 		}
 		err := f.tableIn(t, m)
 		f.problem(f.Host.Reads.Tenant(t.PID), string(m.Path), err)
-		return !reader.Unanswered(err) && !errors.Is(err, errUnsafe)
+		return !reader.Unanswered(err) && !errors.Is(err, host.ErrUnsafe)
 	}
 	f.problem(f.Host.Reads.Tenant(t.PID), fmt.Sprintf("process %d", t.PID), errors.New("its OCALL table is in no file"))
 	return true

@@ -193,10 +193,10 @@ func TestAStuckProcessConcernsTheFilesThatItMaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer opened.Close()
-		if err := f.users.answer(hostfs.FileID{}, func() ([]int, error) { return f.mappedBy(os.Getpid(), opened) }); errors.Is(err, errUnsafe) == safe || safe && err != nil {
+		if err := f.users.answer(hostfs.FileID{}, func() ([]int, error) { return f.mappedBy(os.Getpid(), opened) }); errors.Is(err, host.ErrUnsafe) == safe || safe && err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		if err := f.users.answer(hostfs.FileID{}, notKnown); !errors.Is(err, errUnsafe) {
+		if err := f.users.answer(hostfs.FileID{}, notKnown); !errors.Is(err, host.ErrUnsafe) {
 			t.Errorf("%s, without the kernel: %v", file, err)
 		}
 	}

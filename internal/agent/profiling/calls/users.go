@@ -21,8 +21,7 @@ const (
 	maxUnread = 1 << 10
 )
 
-// users are the processes that map each file. The kernel waits for the lock of the memory of each of them while it attaches probes, and
-// no process of the machine can fork in that time (register_for_each_vma in kernel/events/uprobes.c).
+// users are the processes that map each file ([host.ErrUnsafe]).
 type users struct {
 	host    host.Processes
 	now     scan
@@ -125,9 +124,6 @@ func (u *users) finish() {
 	}
 }
 
-// errUnsafe is the error of a file that is not probed, because the kernel would wait for one of its processes.
-var errUnsafe = errors.New("a process that may map the file does not answer")
-
 // answer returns an error if a process that maps a file holds the lock of its memory, or may do so. mappedBy returns the processes that
 // map it. If it cannot, those of the scan count, and a process with unknown mappings may be one of them.
 func (u *users) answer(file hostfs.FileID, mappedBy func() ([]int, error)) error {
@@ -135,13 +131,13 @@ func (u *users) answer(file hostfs.FileID, mappedBy func() ([]int, error)) error
 	if all, err := mappedBy(); err == nil {
 		of = all
 	} else if u.unknown != nil {
-		return fmt.Errorf("%w: %w", errUnsafe, u.unknown)
+		return fmt.Errorf("%w: %w", host.ErrUnsafe, u.unknown)
 	} else if one := u.mayMap(of); one != nil {
-		return fmt.Errorf("%w: process %d: %w", errUnsafe, one.pid, one.err)
+		return fmt.Errorf("%w: process %d: %w", host.ErrUnsafe, one.pid, one.err)
 	}
 	for _, pid := range of {
 		if err := u.host.Answers(uint32(pid)); err != nil {
-			return fmt.Errorf("%w: process %d: %w", errUnsafe, pid, err)
+			return fmt.Errorf("%w: process %d: %w", host.ErrUnsafe, pid, err)
 		}
 	}
 	return nil

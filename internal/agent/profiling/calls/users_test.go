@@ -88,7 +88,7 @@ func TestAProcessThatDoesNotAnswerConcernsItsOwnFiles(t *testing.T) {
 		u.silent(tt.stuck.pid, tt.reason)
 		u.finish()
 		err := u.answer(shared, notKnown)
-		if tt.safe && err != nil || !tt.safe && (!errors.Is(err, errUnsafe) || !strings.Contains(err.Error(), "process 8")) {
+		if tt.safe && err != nil || !tt.safe && (!errors.Is(err, host.ErrUnsafe) || !strings.Contains(err.Error(), "process 8")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := u.answer(private, notKnown); (err != nil) != (len(u.unread) > 0) {
@@ -119,7 +119,7 @@ func TestAProcessThatAnsweredBeforeConcernsItsFiles(t *testing.T) {
 		again.note(7, host.Program{Start: time.Second, Stack: 7}, []hostfs.Mapping{{File: shared}})
 		again.silent(8, reader.ErrStuck)
 		again.finish()
-		if err := again.answer(shared, notKnown); !errors.Is(err, errUnsafe) {
+		if err := again.answer(shared, notKnown); !errors.Is(err, host.ErrUnsafe) {
 			t.Errorf("%s that does not answer: %v", what, err)
 		}
 	}
@@ -132,14 +132,14 @@ func TestTheMemoryForUsersIsBounded(t *testing.T) {
 		maps[i].File.Inode = uint64(i)
 	}
 	u.note(7, host.Program{}, maps)
-	if len(u.now.of) != maxMapped || u.now.uses != maxMapped || !errors.Is(u.answer(shared, notKnown), errUnsafe) {
+	if len(u.now.of) != maxMapped || u.now.uses != maxMapped || !errors.Is(u.answer(shared, notKnown), host.ErrUnsafe) {
 		t.Errorf("%d files with %d users are kept, and the answer is %v", len(u.now.of), u.now.uses, u.answer(shared, notKnown))
 	}
 	u.begin()
 	for pid := range maxUnread + 1 {
 		u.silent(pid+1, reader.ErrStuck)
 	}
-	if len(u.unread) != maxUnread || !errors.Is(u.answer(shared, notKnown), errUnsafe) {
+	if len(u.unread) != maxUnread || !errors.Is(u.answer(shared, notKnown), host.ErrUnsafe) {
 		t.Errorf("%d processes are kept, and the answer is %v", len(u.unread), u.answer(shared, notKnown))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -147,7 +148,7 @@ func (f *Functions) Examine(p *executable.Program, runtime string) (func(*window
 	}
 	return func(of *window.File) error {
 		attached := f.of(of).probe(found)
-		if attach := f.Files.Attach(of); !errors.Is(attach, window.ErrUnsafe) { // else the file waits, and the next step tries again
+		if attach := f.Files.Attach(of); !errors.Is(attach, host.ErrUnsafe) { // else the file waits, and the next step tries again
 			attached = errors.Join(attached, attach)
 		}
 		return errors.Join(attached, err)

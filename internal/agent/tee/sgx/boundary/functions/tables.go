@@ -307,7 +307,7 @@ func (f *file) attachTable(t *tableRead) error {
 		errs = append(errs, f.addSite(sdk, t.found.points[a], spot{ocall, rolePlain, name}))
 	}
 	err := f.attachMore(f.Sites[before:])
-	if errors.Is(err, window.ErrUnsafe) {
+	if errors.Is(err, host.ErrUnsafe) {
 		err = nil // the file waits, and the next step tries again
 	}
 	return errors.Join(append(errs, err)...)

@@ -248,6 +248,11 @@ func (r *FileReader) ReadAt(into []byte, offset int64) (int, error) {
 	return copy(into, data), err
 }
 
+// ErrUnsafe means that a file must not be probed now, because a process that may map it does not answer. The kernel waits for the lock of the
+// memory of each process that maps a file while it attaches probes, and no process of the machine can fork in that time
+// (register_for_each_vma in kernel/events/uprobes.c).
+var ErrUnsafe = errors.New("a process that may map the file does not answer")
+
 // Answers returns an error if a process holds the lock of its memory, so that everything that needs this lock would
 // wait. It reads an address that nothing can be mapped at, because that read ends when this process is killed. Others do
 // not (mmap_read_lock_killable in mm/memory.c).

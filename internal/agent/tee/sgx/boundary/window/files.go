@@ -223,11 +223,6 @@ func (f *File) Weight(ending *File, ofEnding float64) (w float64, now bool) {
 	return 1, f.Exact()
 }
 
-// ErrUnsafe means that a process that maps a file does not answer. The kernel waits for a lock of each such process while
-// it attaches probes, and no process of the machine can fork in that time (register_for_each_vma in
-// kernel/events/uprobes.c).
-var ErrUnsafe = errors.New("a process that maps the file does not answer")
-
 // Attach attaches the probes of a file and starts counting.
 func (s *Files) Attach(f *File) error {
 	if len(f.Sites) == 0 {
@@ -236,7 +231,7 @@ func (s *Files) Attach(f *File) error {
 	if s.Safe != nil {
 		if err := s.Safe(f); err != nil {
 			f.waits = true
-			return fmt.Errorf("%w: %w", ErrUnsafe, err)
+			return fmt.Errorf("%w: %w", host.ErrUnsafe, err)
 		}
 	}
 	if err := f.Probes.Attach(); err != nil {
@@ -290,7 +285,7 @@ func (s *Files) Step() error {
 		case attach:
 			if err := s.Attach(f); host.IsLater(err) {
 				continue // the processes are asked, and the next step attaches it
-			} else if errors.Is(err, ErrUnsafe) {
+			} else if errors.Is(err, host.ErrUnsafe) {
 				f.Reason = bpf.Reason(err) // the next step tries again
 			} else if err != nil {
 				f.Reason, f.Sites = bpf.Reason(err), nil // it is not tried again
