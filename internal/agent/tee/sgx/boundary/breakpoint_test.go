@@ -91,15 +91,13 @@ func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
 	p.do(t, "5000 100 2")
 	grown(t, before, scrape(t, b), map[string]float64{entered: 0, "teescope_transition_probe_cost_total{file=vdso,runtime=vdso}": 0})
 	sampled := strings.Replace(entered, "breakpoint", "breakpoint_sampled", 1)
-	for end := time.Now().Add(time.Minute); scrape(t, b)[sampled] == 0; {
-		if time.Now().After(end) {
-			t.Fatal("nothing was seen in any window")
-		}
+	waittest.Until(t, "entries in a window", func() bool {
 		p.do(t, "2000 100 0")
 		if err := b.tick(); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return scrape(t, b)[sampled] > 0
+	})
 }
 
 // A process in which no breakpoint can be set leaves others theirs, whether it is found before or after them.
@@ -132,6 +130,38 @@ func TestAProcessWithoutBreakpointsLeavesOthersTheirs(t *testing.T) {
 		before := scrape(t, b)
 		p.do(t, "500 70 1")
 		grown(t, before, scrape(t, b), map[string]float64{entered: 500 * 4, exited: 500 * 4, aexed: 70 * 4})
+	}
+}
+
+// The reason why a process has no breakpoints is forgotten when it has ended.
+func TestTheReasonOfAnEndedProcessIsForgotten(t *testing.T) {
+	o := watching(t, modeOn, 0, "erthost")
+	address := uint64(1 << 63) // the kernel's part of the address space
+	o.enclu = func(uint32) (uint64, error) { return address, nil }
+	b := startWith(t, o)
+	path := build(t, filepath.Join(t.TempDir(), "erthost"), "-no-pie", "-fno-pie", "testdata/doorway.c", "-lpthread")
+	refused := run(t, path)
+	refused.answer(t)
+	look(t, b)
+	const known = "teescope_transition_probes_info{file=vdso,reason="
+	reasons := func() (n int) {
+		for name := range scrape(t, b) {
+			if strings.HasPrefix(name, known) && !strings.HasPrefix(name, known+",") {
+				n++
+			}
+		}
+		return n
+	}
+	if reasons() != 1 {
+		t.Fatal("no reason is stated for a process without breakpoints")
+	}
+	_ = refused.Process.Kill()
+	_ = refused.Wait() // it was killed
+	p := run(t, path)
+	address = uint64(numbers(t, p.answer(t))[0])
+	untilSet(t, b)
+	if n := reasons(); n != 0 {
+		t.Errorf("%d reasons are stated for processes that have all breakpoints", n)
 	}
 }
 

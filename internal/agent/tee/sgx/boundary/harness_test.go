@@ -25,6 +25,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/waittest"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // TestMain lets the test binary act as an agent that can be killed.
@@ -115,8 +116,8 @@ func isRead(b *Backend, tgid uint32) bool {
 	defer b.mu.Unlock()
 	p := b.processes.Known(tgid)
 	// A process that a rule has matched keeps that, also with another name.
-	if p == nil || p.Unopened || !p.Watched && b.processes.Host.Matches(b.opts.Watch, tgid) ||
-		len(p.Demanded) == 0 && b.processes.Host.Matches(b.Demands.get(), tgid) {
+	is, err := b.processes.Host.Described(tgid)
+	if p == nil || p.Unopened || err == nil && (!p.Watched && watch.Matches(b.opts.Watch, is) || len(p.Demanded) == 0 && watch.Matches(b.Demands.get(), is)) {
 		return false
 	}
 	for file := range p.Files {

@@ -92,9 +92,10 @@ const maxAll = 16384
 
 // state is the state of a watched process.
 type state struct {
-	tree    *tree // nil if it has no breakpoints
-	refused bool  // it will not get breakpoints
-	enters  bool  // it enters enclaves by this door, so only breakpoints count its transitions
+	tree    *tree  // nil if it has no breakpoints
+	refused bool   // it will not get breakpoints
+	reason  string // why some or all of its ENCLUs have none
+	enters  bool   // it enters enclaves by this door, so only breakpoints count its transitions
 
 	asked     time.Time // when Counts was first called without an answer
 	askedRead int       // the reads until then
@@ -196,25 +197,12 @@ func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
 	if err := b.begin(); err != nil {
 		return nil, err
 	}
-	if found.Missing != nil {
-		b.file.Reason = bpf.Reason(found.Missing)
-	}
+	explain(b, p, found.Missing)
 	t, err := b.set(p.TGID, found.Addresses, p.Workload)
 	if err != nil && len(b.trees) == 0 { // if no other process has any, there is nothing to switch until the next gets some
 		b.file.Sites = nil
 	}
 	return t, err
-}
-
-// refuse records that a process gets no breakpoints.
-func (b *Breakpoints) refuse(p *process.Process, reason error) error {
-	b.state(p.TGID).refused = true
-	b.Log.Info("AEXs are not counted", "pid", p.TGID, "reason", reason)
-	if err := b.open(); err != nil {
-		return err
-	}
-	p.Files[b.file], b.file.Reason = true, bpf.Reason(reason)
-	return nil
 }
 
 func (b *Breakpoints) state(tgid uint32) *state {
@@ -440,8 +428,12 @@ func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 
 // Forget forgets a process that has ended, after its counts were read.
 func (b *Breakpoints) Forget(p *process.Process) error {
-	b.state(p.TGID).leave()
+	s := b.state(p.TGID)
+	s.leave()
 	delete(b.processes, p.TGID)
+	if s.reason != "" && b.file != nil {
+		summarize(b)
+	}
 	return b.forget(p.TGID)
 }
 

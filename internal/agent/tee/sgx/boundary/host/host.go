@@ -116,15 +116,6 @@ func (h Processes) Described(tgid uint32) (watch.Process, error) {
 	return is, nil
 }
 
-// Matches reports whether one of the rules names a process.
-func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
-	if len(rules) == 0 {
-		return false // nothing need be read
-	}
-	is, err := h.Described(tgid)
-	return err == nil && watch.Matches(rules, is)
-}
-
 // Executable returns the path of the program of a process as its mappings name it.
 func (h Processes) Executable(tgid uint32) (string, error) { return h.living(tgid).Executable() }
 
