@@ -105,7 +105,7 @@ func balancer(to []*url.URL) (string, error) {
 	return "http://" + address, err
 }
 
-// freePort returns a loopback address that nobody listens on.
+// freePort returns a loopback address that is not in use.
 func freePort() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

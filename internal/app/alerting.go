@@ -72,7 +72,7 @@ func (p *program) address() string {
 		return ""
 	}
 	if httpapi.IsSocket(p.web.Listen) {
-		return "http://" + p.host // nobody can open a link to a socket
+		return "http://" + p.host // a browser cannot open a link to a socket
 	}
 	return p.url()
 }

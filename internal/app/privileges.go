@@ -117,7 +117,7 @@ func (d *privilegeDropper) mayWrite(ctx context.Context) error {
 		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) {
 			return err
 		}
-		d.log.Warn("cannot tell whether the data directory can be written; trying again in a second", "err", err)
+		d.log.Warn("it is not known whether the data directory can be written; trying again in a second", "err", err)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

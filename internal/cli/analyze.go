@@ -58,7 +58,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout, Limiter: rules.Limits()}
 	var source query.Source
 	var asked *remote.Server // nil for a file
-	var run *recorded        // nil for anything but a run file
+	var run *recorded        // nil unless the input is a run file
 	name, warnings := a.File, func() []string { return nil }
 	switch {
 	case IsRunFile(a.File):

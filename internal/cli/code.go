@@ -62,7 +62,7 @@ func (a Analysis) link(ctx context.Context, server *remote.Server, window time.D
 		if f.Code != nil && ours {
 			name(f.Code, functions[key])
 		}
-		if f.Code != nil && !strings.HasPrefix(server.Target(), "unix:") { // nobody can open a link to a socket
+		if f.Code != nil && !strings.HasPrefix(server.Target(), "unix:") { // a browser cannot open a link to a socket
 			for _, link := range []*string{&f.Code.Profile, &f.Code.Change} {
 				if path, query, is := strings.Cut(*link, "?"); is {
 					*link = server.URL(path) + "?" + query

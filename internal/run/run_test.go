@@ -254,7 +254,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Neither samples without a series nor records with much that nobody reads go around the limits of a reader.
+// Samples without a series, and records with many members that are not read, do not evade the limits of a reader.
 func TestBombsOfSamples(t *testing.T) {
 	const head = `{"teescope_run":1}` + "\n"
 	within := Limits{File: 8 << 20, Line: 4 << 20, Text: 8 << 20, All: 16 << 20, Samples: 160_000}

@@ -101,7 +101,7 @@ func budgeted(t *testing.T, what string, r engine.Result, most float64) (cause, 
 		t.Errorf("%s: %.3g cores are saved of at most %.3g: %s", what, saved, most, estimates(r.Findings))
 	}
 	if cause && around {
-		t.Errorf("%s: exitless is told beside a cause: %s", what, estimates(r.Findings))
+		t.Errorf("%s: exitless is reported beside a cause: %s", what, estimates(r.Findings))
 	}
 	return cause, around
 }

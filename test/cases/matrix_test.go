@@ -69,7 +69,7 @@ func TestNoEnclaveIsSeenWhereThereIsNone(t *testing.T) {
 					t.Errorf("%s in %s: %s promises a gain", c.file, tee, f.Rule)
 				}
 				if f.Severity != analysis.Info && strings.Contains(f.Cause, "enclave") {
-					t.Errorf("%s in %s: %s speaks of an enclave: %s", c.file, tee, f.Rule, f.Cause)
+					t.Errorf("%s in %s: %s is about an enclave: %s", c.file, tee, f.Rule, f.Cause)
 				}
 			}
 		}

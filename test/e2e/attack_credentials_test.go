@@ -32,7 +32,7 @@ func upIs(t *testing.T, base, label, target string, want float64, reason string)
 	})
 }
 
-// showsLinesOf requires that a server shows the lines of a manifest on the machine of an agent, and that nobody else gets them there. The
+// showsLinesOf requires that a server shows the lines of a manifest on the machine of an agent, and that no other client gets them there. The
 // program has the command line of gramine-direct.
 func showsLinesOf(t *testing.T, server, agent string) {
 	t.Helper()

@@ -171,7 +171,7 @@ func TestAttackOnTheSupervisor(t *testing.T) {
 	}
 }
 
-// zombie reports whether a process has ended and nobody has asked for its status yet.
+// zombie reports whether a process has ended and its parent has not read its status yet.
 func zombie(pid int) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err != nil || len(line) == 0

@@ -76,7 +76,7 @@ func (s *teescope) answers(t *testing.T) samples {
 }
 
 // Processes of which the command line, the mappings and the program file cannot be read: the agent continues, names other
-// programs and ends when it is told to. It also starts while they hang.
+// programs and ends after SIGTERM. It also starts while they hang.
 func TestProcessesThatNeverAnswer(t *testing.T) {
 	a := agent(t)
 	a.confined(t)
@@ -111,7 +111,7 @@ func ungrouped(t *testing.T, pid int) {
 }
 
 // More processes hang than reads may hang. Scrapes still answer, count them and show the other programs, and agent, server
-// and up end when they are told to.
+// and up end after SIGTERM.
 func TestAllReadersAreStuck(t *testing.T) {
 	const readers = 16
 	for range readers + 4 {

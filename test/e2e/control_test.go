@@ -321,7 +321,7 @@ func (s *teescope) request(t *testing.T, method, path, body string, header map[s
 }
 
 // TestControlThroughUp switches a workload's watching on through the server of up, as the page does. Only a checked password
-// proves who did it: a name that a client claims in a header, with a password that nobody checks or in the body does not.
+// proves who did it: a name that a client claims in a header, with a password that is not checked or in the body does not.
 func TestControlThroughUp(t *testing.T) {
 	t.Parallel()
 	web := filepath.Join(t.TempDir(), "web.yml")

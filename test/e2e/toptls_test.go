@@ -72,7 +72,7 @@ func TestTopOnAProtectedAgent(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--connect", addr}, "speaks TLS: use --connect https://" + addr},
+		{[]string{"--connect", addr}, "requires TLS: use --connect https://" + addr},
 		{[]string{"--connect", "https://" + addr}, "certificate is not trusted(.|\n)*--ca-file"},
 		{[]string{"--connect", "https://" + addr, "--ca-file", certificate}, "requires a user and a password(.|\n)*--password-file"},
 		{[]string{"--connect", "https://me@" + addr, "--ca-file", certificate, "--password-file", certificate}, "does not take this password"},

@@ -226,7 +226,7 @@ func compared(t *testing.T, binary, dir string) {
 	}
 }
 
-// brief requires that the crossings of commands are counted that end sooner than the next scan would come. The agent is told of the
+// brief requires that the crossings of commands are counted that end sooner than the next scan would come. The agent learns of the
 // enclave when the command opens the device, and the probes are there. A slow machine may be late for some of the eight.
 func brief(t *testing.T, binary, file string) {
 	t.Helper()

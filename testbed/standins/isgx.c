@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stands in for Intel's driver isgx: functions and variables with its names and signatures, which do nothing but return
+ * Stands in for Intel's driver isgx: functions and variables with its names and signatures, which only return
  * results. A number N that is written to the parameter fire calls each function a known number of times, N times. The
  * functions are opaque to the compiler (noipa), so that it calls them.
  */

@@ -14,7 +14,7 @@ import (
 	judged "github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// secret is in lines of manifests that nobody may see.
+// secret is in lines of manifests that no client may see.
 const secret = "hunter2-of-the-database"
 
 // program is a program in Gramine with a manifest.

@@ -41,7 +41,7 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if _, ok := m.EPC(); ok {
-		t.Error("an EPC that nobody measured")
+		t.Error("an EPC that was not measured")
 	}
 	for _, c := range []struct {
 		facts      []string

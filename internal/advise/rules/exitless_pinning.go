@@ -18,7 +18,7 @@ func exitlessPinning() advise.Rule {
 			if !known || n == 0 || f.Live.Runtime != runtimeSGX || f.Live.Pinned || f.Live.CPUs < 2 {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Likely, "Threads outside poll for calls. Where the kernel puts one on the CPU of an enclave thread, it interrupts that thread, which leaves the enclave.")
+			a := configured(analysis.Info, analysis.Likely, "Threads outside poll for calls. If the kernel runs one on the CPU of an enclave thread, the enclave thread is interrupted and leaves the enclave.")
 			a.Seen = []advise.Seen{setting(f.Manifest, v, "0"), seen("CPUs of every thread", float64(f.Live.CPUs), "1", running)}
 			a.Do = []string{"put enclave threads on one set of CPUs and threads outside on another, such as the first and the second hyper-threads (taskset -p for each thread)"}
 			return a

@@ -48,7 +48,7 @@ func helperProcesses() advise.Rule {
 			if len(figures) == 0 {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Possible, "Each process is a new enclave that is created, loaded and filled with a copy of the parent's memory. Python starts processes to ask for properties of the system, and does without the answer.")
+			a := configured(analysis.Info, analysis.Possible, "Each process is a new enclave that is created, loaded and filled with a copy of the parent's memory. Python starts processes to read properties of the system, and also works without them.")
 			a.Seen = append(slices.Clone(figures), setting(f.Manifest, v, "false"))
 			a.Do = []string{"forbid new processes (Gramine 1.5 and later)"}
 			a.Changes, a.Choice, a.Risk = set(key, "true"), true, "fork and vfork fail: an application that needs a child process stops working"

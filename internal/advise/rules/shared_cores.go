@@ -21,7 +21,7 @@ func sharedCores() advise.Rule {
 			if l.CPUs <= l.Cores || l.Spare < l.CPUs-l.Cores {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("The %d CPUs of the program are hyper-threads of %d cores, and share their units and caches. %d cores have no CPU of it.", l.CPUs, l.Cores, l.Spare))
+			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("The %d CPUs of the program are hyper-threads of %d cores, and share their units and caches. %d other cores run none of its threads.", l.CPUs, l.Cores, l.Spare))
 			a.Seen = []advise.Seen{seen("CPUs", float64(l.CPUs), "1", running), seen("cores", float64(l.Cores), "1", running), seen("other cores", float64(l.Spare), "1", running)}
 			a.Do = []string{"pin the program to one CPU of each core (taskset -c; /sys/devices/system/cpu/cpu*/topology/thread_siblings_list), and compare (teescope compare)"}
 			return a

@@ -19,7 +19,7 @@ func smallTransfers() advise.Rule {
 		ID: "small-transfers", Title: "reads and writes are small", Section: sectionOCALLs, Analyze: judged.SmallIO,
 		Needs:  [][]advise.Input{{advise.Traffic}},
 		Signal: "bytes for each read and write of a trace, of at least 10,000", Threshold: "the threshold of `small-io`: below 4 KiB on average",
-		Source: "proposed; " + guide + ": copying takes 15 to 50 %, and each call costs the same however little it moves", Advice: "larger buffers",
+		Source: "proposed; " + guide + ": copying takes 15 to 50 %, and each call costs the same for any number of bytes", Advice: "larger buffers",
 		NotWhen: []string{"each request must be answered before the next one comes, as in a protocol without pipelining", "there are few such calls a second: the rule ocalls judges their rate"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			all := f.Traffic.All

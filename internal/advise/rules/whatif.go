@@ -108,7 +108,7 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 		return nil
 	}
 	if e.Seen = []advise.Seen{measured.seen, setting(f.Manifest, v, "0")}; measured.perSecond <= 0 {
-		e.Note = "No OCALL was counted, so threads outside have none to take over."
+		e.Note = "No OCALL was counted, so there is none that a thread outside could make."
 		return nil
 	}
 	clock := f.Machine.Clock()

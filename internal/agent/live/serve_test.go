@@ -95,7 +95,7 @@ func TestServePauses(t *testing.T) {
 		t.Errorf("the next one begins %s after the first", next.Sub(began))
 	}
 	if p := pause(time.Hour); p != maxPause {
-		t.Errorf("after a program whose processes hardly answer, nobody is answered for %s", p)
+		t.Errorf("after a program whose processes hardly answer, no request is answered for %s", p)
 	}
 	later := time.Now().Add(time.Hour)
 	s.turn <- later

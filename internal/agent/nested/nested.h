@@ -47,7 +47,7 @@ struct frame {
 };
 
 struct thread {
-	u64 start; /* start and image tell whether this thread still runs the same program */
+	u64 start; /* start and image show whether this thread still runs the same program */
 	u64 image;
 	u64 last; /* time of the last event */
 	u64 depth;

@@ -10,7 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
 )
 
-// A running counter takes as many samples as it is told. The clock fires at most once in a period, also on a slow machine, so the
+// A running counter takes as many samples as its frequency says. The clock fires at most once in a period, also on a slow machine, so the
 // limit is the number of periods and one for each CPU and change.
 func TestTheFrequencyChangesWhileSamplesAreTaken(t *testing.T) {
 	privilegetest.Alone(t)

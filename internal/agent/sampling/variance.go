@@ -31,7 +31,7 @@ type Variance struct {
 	sum      float64
 	growing  float64 // the last increase of sum
 
-	// Sums that decay. Of the last minute: cycles in which events may have been missed. Of the last ten minutes: the
+	// Sums that decay. From the last minute: cycles in which events may have been missed. From the last ten minutes: the
 	// variance from residuals in events of a window, the number of windows with events, their events, and the CPU time in
 	// windows.
 	missing                    float64

@@ -25,7 +25,7 @@ func newFamilies() *families {
 	own := metric.Own("teescope")
 	return &families{
 		events: own(metric.Desc{Name: "teescope_user_probe_events_total", Kind: metric.Counter, Unit: "events", Labels: []string{"probe"},
-			Help: "Events at which a program of the user's probe ran, also those that the probe's filter leaves out. A call that is timed has two."}),
+			Help: "Events at which a program of the user's probe ran, also those that the probe's filter leaves out. A timed call has two such events."}),
 		lost: own(metric.Desc{Name: "teescope_user_probe_lost_events_total", Kind: metric.Counter, Unit: "events", Labels: []string{"probe", "reason"},
 			Help: "Events of a user's probe that are not counted, by reason. full: there was no room for a series. negative: the value was below zero. " +
 				"unpaired: a return without a known entry, as when a function calls itself. unread: a value could not be read."}),

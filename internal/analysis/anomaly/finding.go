@@ -69,7 +69,7 @@ func findingOf(list []Anomaly, at time.Time) analysis.Finding {
 	if first.Rule == ChangeRule {
 		f.Title = "the level changed"
 		f.Cause = fmt.Sprintf("since about %s UTC: %s", moment, strings.Join(parts, "; "))
-		f.NotWhen = []string{"the load changed: that is a change too"}
+		f.NotWhen = []string{"the load changed, and the workload itself did not"}
 	} else {
 		f.Title = "differs from its history"
 		f.Cause = fmt.Sprintf("compared with %s: %s", first.History, strings.Join(parts, "; "))

@@ -271,7 +271,7 @@ func TestOneExplainsAnother(t *testing.T) {
 			explained += len(f.Explains)
 		}
 		if explained+len(r.Findings) != len(rules) {
-			t.Errorf("%s: %d of %d are told of as consequences", want, explained, len(rules)-len(r.Findings))
+			t.Errorf("%s: %d of %d are reported as consequences", want, explained, len(rules)-len(r.Findings))
 		}
 	}
 }

@@ -231,7 +231,7 @@ func (g *gathering) add(one part, instances []string) {
 	}
 }
 
-// cut keeps the first findings. Of the others it is not known whether they are over.
+// cut keeps the first findings. It is not known whether the others are over.
 func (g *gathering) cut() {
 	slices.SortStableFunc(g.drafts, compareDrafts)
 	if len(g.drafts) <= g.MaxFindings {

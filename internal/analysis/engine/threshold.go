@@ -45,7 +45,7 @@ func (r Rule) defaults() map[string]float64 {
 	return all
 }
 
-// thresholds returns the thresholds of a rule for a workload. Of several overrides that apply, the last one counts.
+// thresholds returns the thresholds of a rule for a workload. If several overrides apply, the last one counts.
 func (o Options) thresholds(r Rule, workload, instance string) map[string]float64 {
 	if len(r.Thresholds) == 0 {
 		return nil

@@ -202,7 +202,7 @@ func TestPlacement(t *testing.T) {
 	for _, f := range p.Fits {
 		got = append(got, fmt.Sprintf("%s@%s %d %d %s", f.Pod, f.Node, f.Nodes, f.Unknown, f.Room))
 	}
-	// Of a, 40 MiB fit on sgx2 and 60 do not; of b, 20 fit on idle and 30 do not.
+	// 40 MiB of a fit on sgx2 and 60 do not; 20 of b fit on idle and 30 do not.
 	want := []string{"shop/d@sgx3 0 2 ", "shop/e@sgx3 1 2 sgx2", "shop/a@sgx1 0 3 ", "shop/b@sgx1 1 3 sgx2", "shop/c@sgx2 0 2 "}
 	if !slices.Equal(got, want) {
 		t.Errorf("fits %q\nwant %q", got, want)

@@ -251,8 +251,8 @@ func (f *Facts) hot(pods []*pod, most int) (list []Pod, more int) {
 	return list, more
 }
 
-// estimate estimates the cores that exits and paging take on its machine. It is nil if neither was measured. Of what was
-// not measured the cost is not known, so the range has no upper end.
+// estimate estimates the cores that exits and paging take on its machine. It is nil if neither was measured. The cost of what
+// was not measured is not known, so the range has no upper end then.
 func (p *pod) estimate(ocall cost.Cost, clock cost.Clock) *Range {
 	if p.exits == nil && p.loaded == nil {
 		return nil

@@ -216,7 +216,7 @@ func (e *Entry) check() error {
 		return fmt.Errorf("it has more than %d figures, %d events or %d earlier figures", maxFigures, maxEvents, maxEarlier)
 	}
 	for _, s := range []*string{&e.ID, &e.Rule, &e.Title, &e.Workload, &e.Instance} {
-		*s = short(*s) // names that are too long or hold control characters reach nobody
+		*s = short(*s) // names that are too long or have control characters are not shown
 	}
 	e.Silence = analysis.SilenceKind(short(string(e.Silence)))
 	e.Confidence = analysis.Confidence(short(string(e.Confidence)))

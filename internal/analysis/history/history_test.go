@@ -378,7 +378,7 @@ func ended(machine string, severity analysis.Severity, n int) (all []ledger.Entr
 	return all
 }
 
-// A machine with many findings takes no place from the others. Of a machine, info goes first, and then the oldest.
+// A machine with many findings takes no place from the others. Its findings of severity info go first, and then the oldest.
 func TestTheHistoryHasBounds(t *testing.T) {
 	s := newServer(t)
 	add := func(machine string, severity analysis.Severity, n int) {

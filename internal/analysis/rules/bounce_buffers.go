@@ -61,7 +61,7 @@ func bounceBuffers() engine.Rule {
 		NotWhen: []string{
 			"the device cannot reach the buffers: mappings then fail although there is room",
 			"the tasks wait for the disk itself: the wait is not divided between it and the room in the buffers",
-			"the mappings that failed were those of another workload, which had room for less of its data",
+			"the failed mappings were those of another workload, which could copy less of its data for that reason",
 		},
 		Sources: []string{"Linux, kernel/dma/swiotlb.c: a mapping without room fails, and a block device waits for other requests to end"},
 	}

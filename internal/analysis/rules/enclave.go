@@ -244,7 +244,7 @@ func capped(low, high, bound float64) (float64, float64) {
 // middle returns the middle of a range.
 func middle(low, high float64) float64 { return (low + high) / 2 }
 
-// mostSpread is the largest ratio of the ends of a range that is printed, as for gains (render). Of a wider one the lower end is.
+// mostSpread is the largest ratio of the ends of a range that is printed, as for gains (render). For a wider one, the lower end is printed.
 const mostSpread = 3
 
 // between formats a range of shares for a sentence.

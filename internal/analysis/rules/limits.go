@@ -323,7 +323,7 @@ func (s spending) queues() (engine.Statement, bool) {
 		return unknown("it waits for a CPU for at most "+queued+" of the time, and it is not known whether a single thread waits longer for a CPU than for clients",
 			waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 	}
-	return said(engine.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for anything else for "+text.Percent(1-s.active),
+	return said(engine.LimitCPU, "it waits for a CPU for "+queued+" of the time, and for other things for "+text.Percent(1-s.active),
 		waitSignal, busiestSignal, threadsSignal, cpuSignal, idleSignal), true
 }
 

@@ -81,7 +81,7 @@ func TestRulesAreSilentWhenNothingIsMeasured(t *testing.T) {
 	}
 }
 
-// A range of assumed costs is printed up to threefold. Of a wider one, what is sure is printed.
+// A range of assumed costs is printed up to threefold. For a wider one, what is certain is printed.
 func TestRangesOfCauses(t *testing.T) {
 	for _, tt := range []struct {
 		low, high float64

@@ -56,7 +56,7 @@ const pollIdle = "let idle virtual CPUs poll before they halt (cpuidle_haltpoll.
 // exitRemedies say what to do about exits of a virtual machine, by reason. The time of hlt is mostly that of a guest with
 // nothing to do, so it is judged by the published cost of an exit.
 var exitRemedies = map[string]string{
-	"cpuid":         "find the program in the guest that executes CPUID, and let it keep the answers: each one leaves the guest, also of one that reads the time with RDTSC and serialises by CPUID",
+	"cpuid":         "find the program in the guest that executes CPUID, and let it cache the results: each CPUID leaves the guest. A program that serialises RDTSC by CPUID executes one for each reading of the time",
 	"io":            "use virtio devices in place of emulated ones, and print less to the serial console: each access to a port leaves the guest",
 	"mmio":          "use virtio with vhost, so that notifications do not reach the VMM, and let the guest poll a busy queue",
 	"msr_read":      "read performance counters less often, and use a clock that needs no MSR (kvm-clock, TSC)",
@@ -78,7 +78,7 @@ func vmExits() engine.Rule {
 		NotWhen: []string{
 			"the guest waits for a device or for memory on purpose: the time outside includes it",
 			"the host has too few CPUs: a virtual CPU that waits for one is outside",
-			"the CPUs of the guest halt because nothing is to be done, and another of its CPUs is busy with other work",
+			"the CPUs of the guest halt because they have no work, and another CPU of it is busy with other work",
 		},
 		Sources: []string{
 			"Linux, arch/x86/kvm/trace.h: kvm_exit and kvm_entry; the time between them is measured on this machine",

@@ -31,7 +31,7 @@ svg .s0{stroke:#0072b2}svg .s1{stroke:#d55e00}svg .s2{stroke:#009e73}svg .s3{str
 // colours is the number of colours of groups.
 const colours = 8
 
-// page writes a self-contained page. Its policy allows nothing but its own style.
+// page writes a self-contained page. Its policy allows only its own style.
 func page(b *strings.Builder, title string, body func()) {
 	sum := sha256.Sum256([]byte(style))
 	fmt.Fprintf(b, `<!doctype html>

@@ -157,7 +157,7 @@ sgx_workload_enclaves{workload="ended"} 0
 	}
 }
 
-// What is unsteady is told while it is recorded: after a few samples, and each reason once.
+// What is unsteady is reported while it is recorded: after a few samples, and each reason once.
 func TestUnsteadinessIsToldAtOnce(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -171,7 +171,7 @@ func TestUnsteadinessIsToldAtOnce(t *testing.T) {
 		machine.Add(condition.Sample{At: began.Add(time.Duration(n) * time.Second), Busy: at, Total: 2 * at, CPUs: 2, Steal: -1, Throttled: -1, Swapped: -1})
 		r.sampler.state.samples++
 		if told := len(r.warned) > 0; told != (n >= fewSamples) {
-			t.Errorf("after %d samples it is told: %v", n+1, told)
+			t.Errorf("after %d samples it is reported: %v", n+1, told)
 		}
 		r.warn(r.sampler.warnings())
 	}

@@ -65,7 +65,7 @@ func newReader() *reader { return &reader{known: map[string]point{}, types: map[
 // errNoMetrics is the error of an answer that has no line of the format.
 var errNoMetrics = errors.New("the answer has no metrics in the text format of Prometheus")
 
-// read returns the values of an exposition, in its order. Of several values with the same name and labels, the first counts.
+// read returns the values of an exposition, in its order. The first of several values with the same name and labels counts.
 func (r *reader) read(data []byte) ([]point, error) {
 	if len(r.known) > maxKnown {
 		clear(r.known)

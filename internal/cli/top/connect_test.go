@@ -73,7 +73,7 @@ func TestTLSAndPasswords(t *testing.T) {
 		{"https://" + host, remote.Access{CAFile: ca}, "requires a user and a password: use --connect https://USER@" + host + " --password-file FILE", true},
 		{"https://me@" + host, remote.Access{CAFile: ca, PasswordFile: wrong}, `does not take this password of the user "me"`, true},
 		{"https://me@" + host, remote.Access{PasswordFile: good.PasswordFile}, "its certificate is not trusted", false},
-		{"me@" + host, remote.Access{PasswordFile: good.PasswordFile}, "speaks TLS: use --connect https://" + host, true},
+		{"me@" + host, remote.Access{PasswordFile: good.PasswordFile}, "requires TLS: use --connect https://" + host, true},
 	} {
 		c, err := NewClient(tt.target, tt.access)
 		if err != nil {

@@ -82,7 +82,7 @@ func (s *Server) ExplainStatus(status int, body []byte) error {
 	case status == http.StatusUnauthorized:
 		return &RefusedError{fmt.Sprintf("%s does not take this password of the user %q: see --password-file", s.target, text.Terminal(s.user))}
 	case status == http.StatusBadRequest && strings.Contains(line, "HTTP request to an HTTPS server"):
-		return &RefusedError{fmt.Sprintf("%s speaks TLS: use %s https://%s, with %s if it uses your own certificate authority",
+		return &RefusedError{fmt.Sprintf("%s requires TLS: use %s https://%s, with %s if it uses your own certificate authority",
 			s.target, s.flag, s.target, s.advice("ca_file of tls_config", "--ca-file"))}
 	case status == http.StatusForbidden, status == http.StatusServiceUnavailable:
 		return &RefusedError{answer}

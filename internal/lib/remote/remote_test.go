@@ -140,7 +140,7 @@ func TestExplainStatus(t *testing.T) {
 	}{
 		{"node1:1", 401, "", "node1:1 requires a user and a password: use --server http://USER@node1:1 --password-file FILE", true},
 		{"http://me@node1:1", 401, "", `node1:1 does not take this password of the user "me": see --password-file`, true},
-		{"node1:1", 400, "Client sent an HTTP request to an HTTPS server.", "node1:1 speaks TLS: use --server https://node1:1, with --ca-file if it uses your own certificate authority", true},
+		{"node1:1", 400, "Client sent an HTTP request to an HTTPS server.", "node1:1 requires TLS: use --server https://node1:1, with --ca-file if it uses your own certificate authority", true},
 		{"node1:1", 503, "loading\nmore", "node1:1 answers 503 Service Unavailable: loading", true},
 		{"node1:1", 500, "\x1b[31mno", "node1:1 answers 500 Internal Server Error: \ufffd[31mno", false},
 	} {

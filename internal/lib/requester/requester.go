@@ -51,7 +51,7 @@ func Forward(to, from *http.Request) {
 	}
 }
 
-// FromLink serves requests that another process of teescope has passed on with [Forward]. Nobody else may be able to send
+// FromLink serves requests that another process of teescope has passed on with [Forward]. No other process may be able to send
 // them.
 func FromLink(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,7 +17,7 @@ import (
 const (
 	sayStarted = 's' // from a part: it has started
 	sayConnect = 'c' // from a part: it needs a connection; to a part: here is one
-	sayNobody  = 'n' // to a part: nobody accepts a connection
+	sayNobody  = 'n' // to a part: the other part accepts no connection
 	sayReason  = 'r' // from a part: why it ends
 )
 

@@ -56,7 +56,7 @@ type endedError struct {
 	Err    error  // of Wait
 }
 
-// Error implements error. The part's own reason speaks for itself.
+// Error implements error. It is the part's own reason.
 func (e *endedError) Error() string {
 	switch {
 	case e.Reason != "":

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// part is the life of a part. The one that asks says what it was told.
+// part is the life of a part. The one that asks prints the answer.
 func part(role string) {
 	link, err := Inherited()
 	if err != nil {

@@ -55,7 +55,7 @@ func EachKernelLine(in io.Reader, f func(KernelLine) bool) error {
 }
 
 // Kallsyms returns the functions of ascending addresses in /proc/kallsyms. Shown is false if the kernel hides addresses, which are then all 0. A function ends where the next
-// one begins. Of several with the same address, the first counts.
+// one begins. The first of several with the same address counts.
 func Kallsyms(data []byte, addresses []uint64) (found []KernelSymbol, shown bool) {
 	found = make([]KernelSymbol, len(addresses))
 	var all []KernelLine

@@ -67,7 +67,7 @@ func TestMessages(t *testing.T) {
 	close(confined)
 	for _, want := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
 		if got := next(); got != want {
-			t.Fatalf("the manager was told %q, want %q", got, want)
+			t.Fatalf("the manager got %q, want %q", got, want)
 		}
 	}
 	sick.Store(true)

@@ -15,7 +15,7 @@ import (
 // pages at a fault, or 2 MiB where the page cache has them in one piece, and soon nearly all of the program is in memory.
 //
 // No advice switches the 16 pages off. But the kernel maps pages one by one where a userfaultfd is registered
-// (should_fault_around in mm/memory.c). Write protection is registered and never used, so nobody has to answer faults.
+// (should_fault_around in mm/memory.c). Write protection is registered and never used, so no faults have to be answered.
 // Linux allows that for pages of files from 6.7 on (asynchronous write protection, Documentation/admin-guide/mm/userfaultfd.rst).
 // On older kernels, and where a filter refuses userfaultfd, nothing changes.
 //

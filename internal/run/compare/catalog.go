@@ -105,7 +105,7 @@ func Costs() []string {
 var (
 	// hardware are counters of the processor, as far as a recorder has them.
 	hardware = lazy.Regexp(`^teescope_(\w*_)?(instructions|cycles|branches|branch_misses)_total$`)
-	// known are the prefixes of metrics that this program and its peers write. Of those, only families are compared.
+	// known are the prefixes of metrics that this program and its peers write. Only families among these metrics are compared.
 	known = lazy.Regexp(`^(teescope|sgx|node|container|process|go|scrape|prometheus|up|promhttp|net|machine)(_|$)`)
 )
 

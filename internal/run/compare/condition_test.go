@@ -107,7 +107,7 @@ func TestCostOfATEE(t *testing.T) {
 	}
 }
 
-// Of what a TEE can change, only the values that it causes are excused.
+// Only those values of a condition are excused that a TEE causes.
 func TestWhatFollowsFromATEE(t *testing.T) {
 	const plain, hidden = "0x21000161", "0xffffffff"
 	for _, tt := range []struct {

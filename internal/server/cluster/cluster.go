@@ -3,7 +3,7 @@
 // Package cluster exports data about pods and nodes that only Kubernetes' API has: the owner and labels of a pod, and how
 // much EPC it requests and may use. The labels namespace and pod join it to the metrics of agents.
 //
-// It does not find targets or read anything but pods and nodes.
+// It does not find targets, and reads only pods and nodes.
 package cluster
 
 import (
@@ -78,7 +78,7 @@ func New(o Options) *Pods {
 		}),
 		reads: own(metric.Desc{
 			Name: "teescope_kubernetes_failures_total", Kind: metric.Counter, Unit: "failures", Labels: []string{"resource"},
-			Help: "Number of times that pods or nodes could not be read from Kubernetes' API. What was known before is still exported; the log has the reason.",
+			Help: "Number of times that pods or nodes could not be read from Kubernetes' API. What was read before is still exported; the log has the reason.",
 		}),
 	}
 }

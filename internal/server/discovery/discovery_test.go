@@ -265,7 +265,7 @@ func TestAgentOfAPod(t *testing.T) {
 	}
 }
 
-// TestNoList says that a text without a list is an error, so that nobody is lost by a file that is being written.
+// TestNoList says that a text without a list is an error, so that a file that is being written loses no agent.
 func TestNoList(t *testing.T) {
 	for _, s := range []string{"", " \n", "null", "---\n", "# agents\n", "<html></html>"} {
 		if all, err := parse([]byte(s)); err == nil {

@@ -103,7 +103,7 @@ func hasAlias(n *yaml.Node) bool {
 	return false
 }
 
-// labels checks the labels of a group. Of those that begin with two underscores only __scheme__ has a meaning here.
+// labels checks the labels of a group. Among those that begin with two underscores, only __scheme__ has a meaning here.
 func (g *group) labels() (labels map[string]string, tls bool, err error) {
 	if len(g.Labels) > maxLabels {
 		return nil, false, fmt.Errorf("a group has more than %d labels", maxLabels)

@@ -215,7 +215,7 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 		s.set(func(s *source) { s.calls["busy"] = 3 })
 		time.Sleep(time.Minute)
 		if r, err = a.Newest(); err != nil || len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Cause, "not found since ") || r.Findings[0].AbsentSince.IsZero() {
-			t.Errorf("what has ended is told as present: %+v, %v", r.Findings, err)
+			t.Errorf("an ended finding is reported as present: %+v, %v", r.Findings, err)
 		}
 		time.Sleep(3 * time.Minute)
 		if r, err = a.Newest(); err != nil || len(r.Findings) != 0 || log.Count("a finding is over") != 1 {
@@ -380,7 +380,7 @@ func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
 	})
 }
 
-// Two requests about the past are not analysed concurrently. A request that waits too long is told to try again.
+// Two requests about the past are not analysed concurrently. A request that waits too long gets an error that says to try again.
 func TestOneAnalysisAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := analyst(t, &source{block: true}, nil)

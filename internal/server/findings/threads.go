@@ -80,7 +80,7 @@ func newThreadNames(o Options) *threadNames {
 	return n
 }
 
-// look reads the threads of workloads with findings about threads. Of a workload that is read for the first time, there are
+// look reads the threads of workloads with findings about threads. A workload that is read for the first time has
 // none yet.
 func (n *threadNames) look(ctx context.Context, result engine.Result) {
 	n.found = make(map[string][]analysis.Threads)

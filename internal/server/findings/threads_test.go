@@ -65,7 +65,7 @@ func TestThreadsOfAFinding(t *testing.T) {
 	if !slices.Equal(open[0].Threads, want) {
 		t.Errorf("got %+v, want %+v", open[0].Threads, want)
 	}
-	for _, f := range open[1:] { // nobody waited, the rule is not about threads, another machine, a whole machine
+	for _, f := range open[1:] { // no thread waited, the rule is not about threads, another machine, a whole machine
 		if f.Threads != nil {
 			t.Errorf("%s at %s on %s: %+v", f.Rule, f.Workload, f.Instance, f.Threads)
 		}

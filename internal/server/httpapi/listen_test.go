@@ -30,7 +30,7 @@ func bound(t *testing.T, path string, kind, queue int) {
 	}
 }
 
-// A socket on which nobody listens is replaced. The new one is removed at the end.
+// A socket without a listener is replaced. The new one is removed at the end.
 func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	bound(t, path, unix.SOCK_STREAM, -1)

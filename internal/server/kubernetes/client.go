@@ -2,7 +2,7 @@
 
 // Package kubernetes reads objects from the API of the cluster that this process runs in, and follows their changes.
 //
-// It speaks plain HTTP and JSON, so that the binary needs no client library, and it decodes only the fields that its
+// It uses plain HTTP and JSON, so that the binary needs no client library, and it decodes only the fields that its
 // users name. It only reads. The protocol: https://kubernetes.io/docs/reference/using-api/api-concepts/.
 package kubernetes
 

@@ -167,7 +167,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	expect(t, names, "c@node-c")
 }
 
-// TestAnOutageLosesNobody: while the API server fails, nothing is told, and afterwards the new state.
+// TestAnOutageLosesNobody: while the API server fails, nothing is reported, and afterwards the new state.
 func TestAnOutageLosesNobody(t *testing.T) {
 	a, c := newAPI(t)
 	names, failures := start(t, c, 10)

@@ -17,12 +17,12 @@ import (
 
 // An agent that does not answer is an error in the form that all errors of the API have.
 func TestPassWithoutAnAgent(t *testing.T) {
-	gone := New(func(context.Context) (net.Conn, error) { return nil, errors.New("nobody is there") })
+	gone := New(func(context.Context) (net.Conn, error) { return nil, errors.New("no agent is there") })
 	w := httptest.NewRecorder()
 	gone.Pass().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/control", nil))
 	var said struct{ Status, ErrorType, Error string }
 	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != http.StatusBadGateway ||
-		said.Status != "error" || said.ErrorType != "execution" || said.Error != "asking the agent: nobody is there" {
+		said.Status != "error" || said.ErrorType != "execution" || said.Error != "asking the agent: no agent is there" {
 		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
 }
@@ -49,7 +49,7 @@ func TestPassSaysWhoAsks(t *testing.T) {
 			r = requester.With(r, user)
 		}
 		if pass.ServeHTTP(httptest.NewRecorder(), r); by != user || verified != (user != "") {
-			t.Errorf("the agent is told %q, %v; want %q", by, verified, user)
+			t.Errorf("the agent got %q, %v; want %q", by, verified, user)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
-// An agent that is scraped is asked with the credentials of its scrapes. Nobody else is asked, and no redirect is followed.
+// An agent that is scraped is asked with the credentials of its scrapes. No other target is asked, and no redirect is followed.
 func TestAsk(t *testing.T) {
 	agent := func(password string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

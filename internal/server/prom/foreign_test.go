@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/logtest"
 )
 
-// files makes empty files that nobody else may read. A name that ends with a slash is a directory.
+// files makes empty files that no other user may read. A name that ends with a slash is a directory.
 func files(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {

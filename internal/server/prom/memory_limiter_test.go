@@ -43,7 +43,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 		!strings.Contains(a.body.Error, "memory.limit is near: 81 of 100 MiB are in use; queries are refused until memory is free: try again in a moment, raise the limit") {
 		t.Errorf("a query: %d %+v", a.status, a.body)
 	}
-	waittest.Until(t, "a target that is told why its series are refused", func() bool {
+	waittest.Until(t, "a target with the reason why its series are refused", func() bool {
 		return strings.Contains(reasons(t, s, "job")["late"], "memory.limit is near: 81 of 100 MiB are in use; no new series are accepted")
 	})
 	if n := get(t, s.Handler(), "/status/runtimeinfo", nil); n != http.StatusOK {

@@ -209,7 +209,7 @@ func TestNativeSeriesEnd(t *testing.T) {
 		return len(data.Result) > 0
 	}
 	waittest.Until(t, "a native series", present)
-	// Its first sample is stored after the scraper was told of no series: see startsAppender. The second one is marked.
+	// Its first sample is stored after the scraper was given no series: see startsAppender. The second one is marked.
 	waittest.Until(t, "two samples", func() bool {
 		var data struct{ Result []any }
 		get(t, s.api(), "/query?query="+url.QueryEscape("count_over_time(teescope_run_queue_latency_seconds[1m]) >= 2"), &data)

@@ -266,7 +266,7 @@ func TestADamagedDirectory(t *testing.T) {
 	}
 }
 
-// Of a directory that cannot be read, nothing says that it has no runs. It is read again when it can be. A file in its place
+// A directory that cannot be read is not reported as empty. It is read again when it can be. A file in its place
 // cannot be read as a directory, also by root.
 func TestADirectoryThatCannotBeRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")

@@ -57,7 +57,7 @@ export interface ThreadTimes {
   left_out: number;
   /** Profiles whose samples have no times. */
   untimed: number;
-  /** Of the values: nanoseconds, or count for events without a time. */
+  /** The unit of the values: nanoseconds, or count for events without a time. */
   unit: string;
 }
 

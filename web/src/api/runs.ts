@@ -5,7 +5,7 @@ import { type Decoder, list, number, record, shape, text, withDefault } from "./
 
 export interface Run {
   id: string;
-  /** Of the file. */
+  /** The name of the file. */
   name: string;
   /** RFC 3339. */
   started: string;

@@ -128,8 +128,8 @@ export function fillTemplate(template: string, filling: Filling): string {
 }
 
 /**
- * Fills a legend template such as "{{workload}} {{mode}}" from labels. Of several alternatives,
- * "{{pod}}/{{container}}|{{name}}", it uses the first whose labels all exist, or else the last.
+ * Fills a legend template such as "{{workload}} {{mode}}" from labels. If it has alternatives,
+ * "{{pod}}/{{container}}|{{name}}", the first whose labels all exist is used, or else the last.
  */
 export function fillLegend(template: string, labels: Readonly<Record<string, string>>): string {
   const alternatives = template.split("|");

@@ -139,7 +139,7 @@ function Answer({ value, node }: { value: FleetView; node: string }) {
         more={left.nodes}
       />
       <Pods title={`Pods on ${node}`} pods={value.pods} more={left.pods} />
-      <Pods title="Hottest enclaves" pods={value.hottest} more={0} />
+      <Pods title="Most expensive enclaves" pods={value.hottest} more={0} />
       <Table
         title="Who evicts whom"
         head={["Loses pages", "Takes them", "Node", "Pages"]}

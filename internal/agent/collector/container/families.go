@@ -160,7 +160,7 @@ func newFamilies() *families {
 	for i, n := range networkFamilies {
 		f.network[i] = describe(metric.Desc{
 			Name: "container_network_" + n.name + "_total", Kind: metric.Counter, Unit: n.unit, Labels: []string{"interface"},
-			Help:   n.help + ", in the container's own network namespace. Of several containers in one namespace, only the oldest has the series.",
+			Help:   n.help + ", in the container's own network namespace. If several containers share one, only the oldest has the series.",
 			Origin: "/proc/PID/net/dev",
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // the cost of a reading depends on the number of rows that have counted since the last one, not on the number of CPUs and slots.
 //
 // A row counts as long as its slot is that of its CPU, and is marked at the beginning only. So the slot that each CPU had at the
-// last collection counts as marked. Of the counters of system calls, which are most of a row, only those of calls that the kernel
+// last collection counts as marked. The counters of system calls are most of a row. Among them, only those of calls that the kernel
 // side has marked in the row are read.
 type sums struct {
 	kernel *kernelSide

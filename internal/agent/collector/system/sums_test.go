@@ -111,7 +111,7 @@ func TestWhatWasReadIsRememberedInBlocks(t *testing.T) {
 	}
 }
 
-// Of the counters of system calls, only those of marked calls are read.
+// Only the counters of marked system calls are read.
 func TestOnlyMarkedCallsAreRead(t *testing.T) {
 	k := madeOf(t, 1, 8)
 	r := k.count(0, slotFirst)

@@ -79,7 +79,7 @@ func TestAProcessThatDoesNotAnswerConcernsItsOwnFiles(t *testing.T) {
 		"in another container":        {process{8, 1001, "2"}, true, reader.ErrStuck},
 		"in the same container":       {process{8, 1001, "1"}, false, reader.ErrStuck},
 		"of the same user":            {process{8, 1000, "2"}, false, reader.ErrStuck},
-		"where nobody knows":          {process{8, 1001, ""}, false, reader.ErrStuck},
+		"its files are not known":     {process{8, 1001, ""}, false, reader.ErrStuck},
 		"that has ended":              {process{8, 1001, "1"}, true, errors.New("it has ended")},
 		"because others answer badly": {process{8, 1001, "2"}, true, reader.ErrExhausted},
 	} {

@@ -27,7 +27,7 @@ enum {
 
 /*
  * Returns the entry of a peer. It gets one when it takes part in a connection. Any process can send a request to any address, so a
- * request that nobody answers adds no entry.
+ * request without an answer adds no entry.
  */
 static __always_inline struct traffic *traffic_of(u32 cid, u32 op, u32 direction)
 {

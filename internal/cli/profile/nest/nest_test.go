@@ -116,7 +116,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A process that runs already is timed until it is told to stop.
+// A process that runs already is timed until the context ends.
 func TestProcess(t *testing.T) {
 	cmd := exec.Command(program(t), "threads", "100000000")
 	if err := cmd.Start(); err != nil {

@@ -199,7 +199,7 @@ func (f *FS) one(dir hostfs.Dir, file file, s *Stats) {
 // maxFile is the maximum size of one file: 150,000 process IDs.
 const maxFile = 1 << 20
 
-// read reads a file of an open directory into the buffer, which the next read overwrites. Of a longer file it reads the
+// read reads a file of an open directory into the buffer, which the next read overwrites. From a longer file it reads the
 // complete lines that fit. An error means that the group was removed, or that the controller is switched off.
 func (f *FS) read(dir hostfs.Dir, name string) ([]byte, bool) {
 	var err error

@@ -209,7 +209,7 @@ func caption(p *profile.Profile, least int64) string {
 	}, p.Notes), "; ")
 }
 
-// Policy is the content security policy of a page that writeHTML writes: nothing but its own style and script.
+// Policy is the content security policy of a page that writeHTML writes: only its own style and script.
 func Policy() string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -218,7 +218,7 @@ func Policy() string {
 	return fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; base-uri 'none'; form-action 'none'", hash(style+pageStyle), hash(script))
 }
 
-// writeHTML writes a page with the graph, which a click zooms and a field searches. Its policy allows nothing but its own
+// writeHTML writes a page with the graph, which a click zooms and a field searches. Its policy allows only its own
 // style and script.
 func writeHTML(w io.Writer, p *profile.Profile, title string) error {
 	return page(w, p, plain(p), title)

@@ -2,7 +2,7 @@
 
 // Package write writes profiles: as a pprof file, as folded stacks, for OpenTelemetry, for speedscope, and as a flame graph.
 //
-// Names of functions may be hostile; no format lets them become anything but text. The package computes no shares.
+// Names of functions may be hostile; in each format they stay text. The package computes no shares.
 package write
 
 import (

@@ -43,7 +43,7 @@ function times(value: number): string {
   return value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : value.toFixed(0);
 }
 
-/** The largest ratio of the ends of an estimate that is shown as a range. Of a wider one only the lower end is shown. */
+/** The largest ratio of the ends of an estimate that is shown as a range. For a wider one, only the lower end is shown. */
 const MOST_SPREAD = 3;
 
 /** Formats the additional throughput as an interval. */

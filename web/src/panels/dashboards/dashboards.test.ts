@@ -79,7 +79,7 @@ describe("the filters", () => {
 });
 
 describe.each(all)("$id", (def) => {
-  it("speaks in sentences", () => {
+  it("has texts in sentences", () => {
     expect(def.question).toMatch(/\?$/);
     expect(def.help).toMatch(/\.$/);
     expect(def.empty.text).toMatch(/[.?]$/);

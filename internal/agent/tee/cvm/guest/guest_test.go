@@ -211,7 +211,7 @@ func TestWhatIsNotMeasuredIsAbsent(t *testing.T) {
 		"sys/kernel/debug/swiotlb/io_tlb_nslabs": "512\n", "sys/kernel/debug/swiotlb/io_tlb_used": "18446744073709551611\n",
 	}))
 	for i := range b.kernel.status {
-		if name := b.kernel.status[i].Probe; name != probeConverted { // without its beginning, its end means nothing
+		if name := b.kernel.status[i].Probe; name != probeConverted { // without its beginning, its end is not counted
 			b.kernel.status[i] = bpf.Status{Probe: name, Mechanism: bpf.NotAttached, Reason: "no such function"}
 		}
 	}
@@ -229,7 +229,7 @@ func TestWhatIsNotMeasuredIsAbsent(t *testing.T) {
 	}
 }
 
-// Only a confidential machine can lack features. Another machine that was told to copy its data (swiotlb=force) is not judged.
+// Only a confidential machine can lack features. Another machine that copies its data (swiotlb=force) is not judged.
 func TestFeaturesOfAnotherMachine(t *testing.T) {
 	b, _ := fake(machine(t, map[string]string{"proc/cpuinfo": "vendor_id: AuthenticAMD\ncpu family: 25\nmodel: 1\nflags: fpu\n"}))
 	for guest, want := range map[teelabel.Kind]bool{teelabel.TDX: true, teelabel.SEV: true, teelabel.None: false} {

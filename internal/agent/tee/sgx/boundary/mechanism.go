@@ -23,7 +23,7 @@ import (
 // mechanism is one method to count transitions of the enclave boundary.
 type mechanism interface {
 	// Examine finds the probe points in a file of a runtime. It returns a function that sets the probes, or nil. It is called
-	// while no lock is held, and uses nothing but the file.
+	// while no lock is held, and uses only the file.
 	Examine(p *executable.Program, runtime string) (func(*window.File) error, error)
 	// Observe is called with each process in each scan.
 	Observe(*process.Process) error

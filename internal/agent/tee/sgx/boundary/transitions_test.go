@@ -348,7 +348,7 @@ func TestPairsInWindows(t *testing.T) {
 			first = last
 		}
 		if len(r.Processes)+len(r.Threads) > 0 {
-			t.Fatalf("transitions that are sampled are told as exact: %+v", r.Processes)
+			t.Fatalf("sampled transitions are reported as exact: %+v", r.Processes)
 		}
 	}
 	for name := range last {

@@ -93,7 +93,7 @@ func (w *watched) ofEnclaves() {
 	w.enclaveInfo = metric.New(metric.Desc{
 		Name: "sgx_enclave_info", Kind: metric.Info, Source: metric.Kernel, Labels: with(enclave, with(workloadLabels, "debug", "seen")...),
 		Help: "Always 1. The labels give the process that created the enclave and its workload. Other processes may map the enclave too. debug is true when its memory can be read from outside. " +
-			"seen is created, or found for an enclave older than the agent; its counts begin with the agent.",
+			"seen is created, or found for an enclave that is older than the agent. The counts of that one begin when the agent starts.",
 		Origin: "sgx_ioctl; struct sgx_encl",
 	})
 	w.enclaveStart = gauge("sgx_enclave_start_time_seconds", "seconds",

@@ -139,7 +139,7 @@ func (f *Functions) state(p *process.Process) *state {
 	return s
 }
 
-// Examine finds the functions of a file's runtime. It uses nothing but the file, so that it needs no lock. It returns a function
+// Examine finds the functions of a file's runtime. It uses only the file, so that it needs no lock. It returns a function
 // that probes them.
 func (f *Functions) Examine(p *executable.Program, runtime string) (func(*window.File) error, error) {
 	found, err := examine(runtimes[runtime], p)

@@ -102,7 +102,7 @@ func Load(o Options) (*Counters, error) {
 	return g, nil
 }
 
-// Examine finds the counters in a file, and the functions at the start and the end of its threads. It uses nothing but the file.
+// Examine finds the counters in a file, and the functions at the start and the end of its threads. It uses only the file.
 // It returns a function that probes them. They are called rarely, so the budget does not include them.
 func (g *Counters) Examine(p *executable.Program, in string) (func(*window.File) error, error) {
 	if in != runtime {

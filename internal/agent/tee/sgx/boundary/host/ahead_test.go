@@ -158,7 +158,7 @@ func TestAReadThatIsAskedForAgainBeginsAfterThat(t *testing.T) {
 	h.Ahead.Ask(key(7), read)
 	h.Ahead.Run(time.Minute)
 	release <- struct{}{}
-	h.Ahead.Ask(key(7), read) // nobody has taken the other result
+	h.Ahead.Ask(key(7), read) // the other result was not taken
 	h.Ahead.Run(time.Minute)
 	if v, _, ok := h.Ahead.Take(key(7)); v != int64(6) || !ok {
 		t.Errorf("%v, %v", v, ok)

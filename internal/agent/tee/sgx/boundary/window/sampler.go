@@ -45,7 +45,7 @@ type sampler struct {
 	exact bool
 	open  bool // attached and counting
 
-	// Of the cycle.
+	// The cycle.
 	start          time.Time
 	cycle, window  time.Duration
 	opens, closes  time.Time // planned
