@@ -39,8 +39,8 @@ const (
 	locations, stackBytes = 1 << 17, 64 << 20
 	// moments limits the times of samples in a profile. Writing one takes a kilobyte of memory.
 	moments = 1 << 15
-	// work limits the bytes of symbols that are read for a profile. Reading them takes two seconds at most.
-	work = 512 << 20
+	// work limits the bytes of symbols that are read for a profile. Reading them takes a few seconds at most.
+	work = 256 << 20
 	// sampleCost is the CPU time of one sample. See docs/user/profile.md.
 	sampleCost = 20 * time.Microsecond
 	// oneOf is the number of events that a sample stands for, of system calls and the like. There may be a million in a second.
