@@ -77,7 +77,9 @@ var typesOf = []struct {
 			"aex_work: FnLoop", "aex_work: FnLoop",
 			"call_ends: FnLoop", "call_ends: FnLoop", "function_called: FnLoop", "function_called: FnLoop",
 			"function_called_multi: FnLoop", "function_called_multi: FnLoop",
-			"guests_mapped: FnLoop", "guests_opened: FnLoop", "mapped_inode: FnFindVma", // probe sgx_vepc_found; the kernel shows the inode in mappings
+			"guests_mapped: FnLoop", "guests_opened: FnLoop",
+			"mapped_by: FnFindVma", "mapped_by: FnLoop", // profiles of calls find the processes of a file in their mappings
+			"mapped_inode: FnFindVma", // probe sgx_vepc_found; the kernel shows the inode in mappings
 			// Stacks again.
 			"take_sample: FnLoop", "take_sample: FnLoop",
 			"threads_switch: FnLoop", "threads_switch: FnLoop",
@@ -90,7 +92,9 @@ var typesOf = []struct {
 			"cgroup_subsys_id[1]", // the kernel has no memory controller
 			"folio[0:1]", "folio___memdesc[0:0:0]", "folio___nr[0:0]",
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
-			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "rqf_flags[0]", "rqf_flags[1]", "task_struct___cpu[0:0]",
+			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]",
+			"mm_struct___owned[0:1]", // the owner, which the memory controller needs
+			"rqf_flags[0]", "rqf_flags[1]", "task_struct___cpu[0:0]",
 		},
 	},
 }
