@@ -419,10 +419,12 @@ func (t *Table) Resolve(locations []Location) []Name {
 		sources = append(sources, source{list, of.Workload, costOf(t, f, len(list)), func() { t.resolveFile(f, list, locations, names) }})
 	}
 	for p, list := range programs {
-		file, size := perfMap(t, p)
-		sources = append(sources, source{list, p.Workload, size, func() { t.resolveProgram(p, file, int64(size), list, locations, names) }})
-		if file != nil {
-			defer file.Close()
+		for _, i := range list {
+			names[i].Reason = noPerfMap
+		}
+		if in, err := t.openPerfMap(p); err == nil {
+			defer in.Close()
+			sources = append(sources, source{list, p.Workload, uint64(in.size), func() { t.resolveProgram(p, in, list, locations, names) }})
 		}
 	}
 	readInTurn(sources, t.Work, names)
