@@ -115,7 +115,7 @@ func TestOverlappingRelocationsAreFew(t *testing.T) {
 		file: file, segments: []elf.Prog64{{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Off: offset, Vaddr: address, Filesz: 64}},
 	}
 	for range 2 * few {
-		p.sections = append(p.sections, elf.Section64{Type: uint32(elf.SHT_RELA), Off: offset, Size: maxSymbols / few * entry})
+		p.sections = append(p.sections, elf.Section64{Type: withAddends, Off: offset, Size: maxSymbols / few * entry})
 	}
 	if _, err := p.Words(address, 1); err != nil || file.bytes < 2*maxSymbols*entry {
 		t.Errorf("%d bytes of relocations, %v", file.bytes, err)

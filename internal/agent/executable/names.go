@@ -116,7 +116,7 @@ func NamesCost(p *Program, addresses int) uint64 {
 		switch elf.SectionType(s.Type) {
 		case elf.SHT_SYMTAB, elf.SHT_DYNSYM:
 			cost += min(s.Size, most)
-		case elf.SHT_RELA:
+		case withAddends:
 			relocations += min(s.Size, most)
 		}
 	}

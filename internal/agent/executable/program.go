@@ -27,6 +27,9 @@ const (
 	Chunk, windowSize, sectionChunk = 64 << 10, 4 << 10, 1 << 20
 )
 
+// withAddends is the type of a section of relocations.
+const withAddends = 4
+
 // Program is an ELF file for x86-64: its segments and the location of its symbols.
 type Program struct {
 	file     io.ReaderAt
@@ -262,7 +265,6 @@ func (p *Program) Words(address uint64, n int) ([]uint64, error) {
 	}
 	left := uint64(2 * maxSymbols) // relocations of all sections, which may overlap; a usual file has two sections
 	for _, s := range p.sections {
-		const withAddends = 4 // type of a section of relocations
 		if s.Type != withAddends {
 			continue
 		}
