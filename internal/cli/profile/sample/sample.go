@@ -40,6 +40,8 @@ import (
 )
 
 const (
+	// work limits the bytes of symbols that are read: any process may have many and large perf maps.
+	work = 4 << 30
 	// every is the time between two readings of the samples. A process that ends sooner than this has no names.
 	every = 100 * time.Millisecond
 	// rows are those of the table at the end.
@@ -135,7 +137,7 @@ func open(o Options) (*run, error) {
 	}
 	r := &run{Options: o, sampler: sampler, progress: profiled.NewProgress(o.Err)}
 	reads := reader.New(reader.Options{Proc: proc, Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
-	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: cgroups, Debug: debug, Reads: reads, Watch: o.Watch})
+	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: cgroups, Debug: debug, Reads: reads, Watch: o.Watch, Work: work})
 	r.table = table
 	if sampler.Unwinds() {
 		r.tables = unwind.New(sampler, table)
