@@ -64,7 +64,7 @@ func TestWaitsAreStoredAsNativeHistograms(t *testing.T) {
 	s, _ := start(t, o)
 	ask := func(expr string) (found []float64) {
 		var data struct{ Result []struct{ Value [2]any } }
-		get(t, s.api(), "/query?query="+url.QueryEscape(expr), &data)
+		get(t, s.api, "/query?query="+url.QueryEscape(expr), &data)
 		for _, r := range data.Result {
 			text, _ := r.Value[1].(string)
 			v, err := strconv.ParseFloat(text, 64)
@@ -205,14 +205,14 @@ func TestNativeSeriesEnd(t *testing.T) {
 	s, _ := start(t, o)
 	present := func() bool {
 		var data struct{ Result []any }
-		get(t, s.api(), "/query?query=teescope_run_queue_latency_seconds", &data)
+		get(t, s.api, "/query?query=teescope_run_queue_latency_seconds", &data)
 		return len(data.Result) > 0
 	}
 	waittest.Until(t, "a native series", present)
 	// Its first sample is stored after the scraper was given no series: see startsAppender. The second one is marked.
 	waittest.Until(t, "two samples", func() bool {
 		var data struct{ Result []any }
-		get(t, s.api(), "/query?query="+url.QueryEscape("count_over_time(teescope_run_queue_latency_seconds[1m]) >= 2"), &data)
+		get(t, s.api, "/query?query="+url.QueryEscape("count_over_time(teescope_run_queue_latency_seconds[1m]) >= 2"), &data)
 		return len(data.Result) > 0
 	})
 	gone.Store(true)

@@ -43,3 +43,28 @@ func TestTheDocumentOfTheAPIIsWrittenWhenItIsAskedFor(t *testing.T) {
 		t.Errorf("the document is written again, which allocates %d bytes", n)
 	}
 }
+
+func TestTheAPIIsCreatedAtItsFirstRequest(t *testing.T) {
+	created := 0
+	later := func() *laterAPI {
+		return &laterAPI{create: func() http.Handler { created++; return http.NotFoundHandler() }}
+	}
+	ask := func(api *laterAPI) int {
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/query", nil))
+		return w.Code
+	}
+	api := later()
+	if created != 0 {
+		t.Error("it is created without a request")
+	}
+	if first, second := ask(api), ask(api); first != http.StatusNotFound || second != http.StatusNotFound || created != 1 {
+		t.Errorf("%d and %d, created %d times", first, second, created)
+	}
+	api.close()
+	closed := later()
+	closed.close()
+	if code := ask(closed); code != http.StatusServiceUnavailable || created != 1 {
+		t.Errorf("a request to a closed one has the answer %d, and it was created %d times", code, created)
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -123,7 +122,7 @@ type Server struct {
 	limiter atomic.Pointer[seriesLimiter]
 	self    *pipeServer
 	cfg     *config.Config
-	api     func() http.Handler  // waits until the API is made; nil before open
+	api     *laterAPI            // nil before open
 	ruler   *ruler               // nil evaluates no rules
 	rules   apiv1.RulesRetriever // the rules evaluated on this database
 	// evaluating ends when rule evaluations must stop querying this database.
@@ -228,11 +227,8 @@ func (s *Server) open() (err error) {
 	if s.ruler != nil {
 		s.rules = s.ruler.attach(s)
 	}
-	// Prometheus first writes parts of its OpenAPI document. This takes a tenth of a second, and nothing else waits for it.
-	s.api = sync.OnceValue(func() http.Handler { return s.newAPI(p) })
-	go s.api()
-	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api().ServeHTTP(w, r) })
-	bounded := boundedRequests(s.memory.guard(s.boundedMetadata(withDeadline(served))))
+	s.api = &laterAPI{create: func() http.Handler { return s.newAPI(p) }}
+	bounded := boundedRequests(s.memory.guard(s.boundedMetadata(withDeadline(s.api))))
 	s.drainer.open(newConcurrencyLimiter(bounded, s.memory.running()))
 	return nil
 }
@@ -266,7 +262,7 @@ func (s *Server) release() error {
 // close closes what open opened, in reverse order.
 func (s *Server) close() error {
 	if s.api != nil {
-		s.api() // the API may still be built from what is closed here
+		s.api.close() // it may still be created from what is closed here
 	}
 	if s.giveUp != nil {
 		s.giveUp()

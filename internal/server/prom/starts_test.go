@@ -106,7 +106,7 @@ func TestStartsOfNativeHistogramsAreStored(t *testing.T) {
 		`increase(sgx_classic_seconds_count{w="new"}[5m])`:             0,
 	} {
 		var data struct{ Result []struct{ Value [2]any } }
-		get(t, s.api(), "/query?query="+url.QueryEscape(expr), &data)
+		get(t, s.api, "/query?query="+url.QueryEscape(expr), &data)
 		if len(data.Result) != 1 {
 			t.Errorf("%s has %d values, want one", expr, len(data.Result))
 			continue
