@@ -26,7 +26,7 @@ type Preceding struct {
 	Chance float64 `json:"chance"`
 }
 
-// Earlier is the first figure of the evidence at the same time of an earlier day.
+// Earlier is the first figure of the evidence before the last restart or deployment, or at the same time of an earlier day.
 type Earlier struct {
 	Ago   float64 `json:"ago_seconds"` // before the finding was first seen
 	Name  string  `json:"name"`

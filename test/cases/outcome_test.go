@@ -62,6 +62,7 @@ func TestWhatAChangeHasHelped(t *testing.T) {
 			l.series(calls, `teescope_syscalls_total{%s,syscall="call000"}`, of)
 			l.series(user, `teescope_cpu_seconds_total{%s,mode="user"}`, of)
 			l.series(system, `teescope_cpu_seconds_total{%s,mode="system"}`, of)
+			l.series(counter(500, 500, from), `teescope:operations_total{%s,counter="served",basis="configured",series="1"}`, of)
 			if tt.change > 0 {
 				l.series(moments(tt.change), `teescope_workload_change_timestamp_seconds{%s,change="restart"}`, of)
 			}
@@ -110,6 +111,12 @@ func TestWhatAChangeHasHelped(t *testing.T) {
 			}
 			if c := o.Cores; math.Abs(c.Before-0.9) > 0.001 || math.Abs(c.After-0.4) > 0.001 || c.NBefore != 10 || c.NAfter < 8 || c.Low == nil || *c.Low > -0.499 || *c.High < -0.501 {
 				t.Errorf("%s: cores %+v", tt.name, c)
+			}
+			if c := o.Operations; c == nil || math.Abs(c.Before-500) > 1 || math.Abs(c.After-500) > 1 {
+				t.Errorf("%s: operations %+v", tt.name, c)
+			}
+			if c := o.PerOperation; c == nil || math.Abs(c.Before-0.0018) > 1e-5 || math.Abs(c.After-0.0008) > 1e-5 || c.Low == nil || *c.Low > -0.00099 || *c.High < -0.00101 {
+				t.Errorf("%s: CPU time of an operation %+v", tt.name, c)
 			}
 			if c := o.Evidence; c.Name != e.Evidence[0].Name || math.Abs(c.Before-chatter) > 30 || math.Abs(c.After-10) > 1 {
 				t.Errorf("%s: evidence %+v of %+v", tt.name, c, e.Evidence)

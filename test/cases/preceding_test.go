@@ -162,9 +162,14 @@ func TestAFindingNamesWhatPrecededIt(t *testing.T) {
 				f.Preceded[0].Seconds != f.FirstSeen.Sub(minute(tt.at)).Seconds() || f.Preceded[0].Chance > events.MaxChance {
 				t.Errorf("%s: first seen at %s, preceded by %+v", tt.name, f.FirstSeen, f.Preceded)
 			}
-			// The day before, it made 10 calls a second. There is no week before.
-			if len(f.Earlier) != 1 || f.Earlier[0].Ago != 86_400 || f.Earlier[0].Name != f.Evidence[0].Name || f.Earlier[0].Value > f.Evidence[0].Value/2 {
-				t.Errorf("%s: earlier %+v, now %+v", tt.name, f.Earlier, f.Evidence[0])
+			// Before the event and the day before, it made 10 calls a second. There is no week before.
+			if len(f.Earlier) != 2 || f.Earlier[0].Ago != f.Preceded[0].Seconds || f.Earlier[1].Ago != 86_400 {
+				t.Fatalf("%s: earlier %+v", tt.name, f.Earlier)
+			}
+			for _, e := range f.Earlier {
+				if e.Name != f.Evidence[0].Name || e.Value > f.Evidence[0].Value/2 {
+					t.Errorf("%s: earlier %+v, now %+v", tt.name, e, f.Evidence[0])
+				}
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/operation"
 	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/stat"
 )
@@ -58,8 +59,9 @@ func Changed(q *query.Asker, expr string, from, event, to time.Time, part time.D
 	return c
 }
 
-// leastParts is the least number of values for which a median has a 95 % interval.
-const leastParts = 6
+// leastParts is the least number of values with which 95 % intervals cover the median, whatever their autocorrelation is
+// (stat.TestIntervalsOfDependentValues).
+const leastParts = 8
 
 // values returns the finite values of the only series of a query.
 func values(q *query.Asker, expr string, start, end time.Time, step time.Duration) (all []float64) {
@@ -82,6 +84,14 @@ func values(q *query.Asker, expr string, start, end time.Time, step time.Duratio
 func Cores(who query.Target) string {
 	return "sum(rate(teescope_cpu_seconds_total" + selector(who, "workload", who.Workload) + "[1m]))"
 }
+
+// Operations returns the query for the operations of a workload per second, where an application counts them.
+func Operations(who query.Target) string {
+	return "sum(rate(" + operation.Family + selector(who, "workload", who.Workload) + "[1m]))"
+}
+
+// CPUPerOperation returns the query for the CPU time of one operation of a workload.
+func CPUPerOperation(who query.Target) string { return Cores(who) + " / " + Operations(who) }
 
 // Gone reports whether a workload has no samples at a time.
 func Gone(q *query.Asker, who query.Target, at time.Time) bool {

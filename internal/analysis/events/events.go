@@ -205,13 +205,18 @@ func (p *past) neighbours(q *query.Asker, who query.Target, shared analysis.Reso
 	}
 }
 
-// Earlier evaluates a query at the same time of the day before and of the week before. It omits what has no sample.
-func Earlier(q *query.Asker, name, unit, expr string, at time.Time) (all []analysis.Earlier, ok bool) {
+// Earlier evaluates a query before the last restart or deployment of these events, and at the same time of the day before and of the week
+// before. It omits what has no sample.
+func Earlier(q *query.Asker, name, unit, expr string, at time.Time, preceded []analysis.Preceding) (all []analysis.Earlier, ok bool) {
 	if expr == "" {
 		return nil, true
 	}
 	problems := len(q.Problems)
-	for _, ago := range []time.Duration{day, 7 * day} {
+	moments := []time.Duration{day, 7 * day}
+	if i := slices.IndexFunc(preceded, func(p analysis.Preceding) bool { return p.Kind != analysis.Neighbour && p.At.Before(at) }); i >= 0 {
+		moments = slices.Insert(moments, 0, at.Sub(preceded[i].At))
+	}
+	for _, ago := range moments {
 		samples := q.Instant(expr, at.Add(-ago))
 		if len(samples) == 1 && !math.IsNaN(samples[0].Value) && !math.IsInf(samples[0].Value, 0) {
 			all = append(all, analysis.Earlier{Ago: ago.Seconds(), Name: name, Value: samples[0].Value, Unit: unit, Query: expr})

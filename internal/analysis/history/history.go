@@ -30,7 +30,7 @@ const (
 	maxQuery   = 1024
 	maxFigures = 5
 	maxEvents  = 4
-	maxEarlier = 2
+	maxEarlier = 3
 	maxAfter   = 2 // events before an end
 )
 

@@ -323,7 +323,7 @@ func TestHostileNames(t *testing.T) {
 		err := s.Change(map[uint64]func(*Entry){uint64(i): func(e *Entry) {
 			e.Preceded = slices.Repeat([]analysis.Preceding{event}, 50)
 			e.Earlier = slices.Repeat([]analysis.Earlier{{Name: name, Unit: name, Query: strings.Repeat(`"`, maxQuery)}}, 50)
-			e.Outcome = &Outcome{After: e.Preceded, Evidence: change, Cores: change}
+			e.Outcome = &Outcome{After: e.Preceded, Evidence: change, Cores: change, Operations: change, PerOperation: change}
 		}})
 		if err != nil {
 			t.Errorf("%d: %v", i, err)

@@ -18,6 +18,15 @@ type Outcome struct {
 	Evidence *Change `json:"evidence,omitempty"`
 	// Cores is the change of the CPU time that the workload uses. The saving was predicted in the same unit.
 	Cores *Change `json:"cores,omitempty"`
+	// Operations is the change of the operations per second, and PerOperation that of the CPU time of one operation. They are
+	// absent if no application counts operations. A changed load changes the first one, and the second one hardly.
+	Operations   *Change `json:"operations,omitempty"`
+	PerOperation *Change `json:"cpu_per_operation,omitempty"`
+}
+
+// Changes returns the changes that were measured.
+func (o *Outcome) Changes() []*Change {
+	return slices.DeleteFunc([]*Change{o.Evidence, o.Cores, o.Operations, o.PerOperation}, func(c *Change) bool { return c == nil })
 }
 
 // Change is the difference between two stretches of time, each cut into parts of one minute or more.
@@ -41,7 +50,15 @@ func (o *Outcome) bounded() *Outcome {
 	if o == nil {
 		return nil
 	}
-	return &Outcome{After: bounded(o.After, maxAfter), Gone: o.Gone, Evidence: o.Evidence.bounded(query), Cores: o.Cores.bounded(query)}
+	return o.with(bounded(o.After, maxAfter), query)
+}
+
+// with returns a copy with these events, and with queries of another form.
+func (o *Outcome) with(after []analysis.Preceding, query func(string) string) *Outcome {
+	return &Outcome{
+		After: after, Gone: o.Gone, Evidence: o.Evidence.bounded(query), Cores: o.Cores.bounded(query),
+		Operations: o.Operations.bounded(query), PerOperation: o.PerOperation.bounded(query),
+	}
 }
 
 func (c *Change) bounded(query func(string) string) *Change {
@@ -64,6 +81,6 @@ func (e *Entry) withoutQueries() {
 		e.Earlier[i].Query = ""
 	}
 	if o := e.Outcome; o != nil {
-		e.Outcome = &Outcome{After: o.After, Gone: o.Gone, Evidence: o.Evidence.bounded(none), Cores: o.Cores.bounded(none)}
+		e.Outcome = o.with(o.After, none)
 	}
 }

@@ -202,10 +202,7 @@ func outcome(o *history.Outcome) (lines []string) {
 	if o.Gone {
 		return append(lines, "the workload has no samples since, so nothing can be compared")
 	}
-	for _, c := range []*history.Change{o.Evidence, o.Cores} {
-		if c == nil {
-			continue
-		}
+	for _, c := range o.Changes() {
 		line := fmt.Sprintf("measured since: %s %s, before %s; change %s", clean(c.Name), Value(c.After, c.Unit), Value(c.Before, c.Unit), Value(c.After-c.Before, c.Unit))
 		if c.Low != nil && c.High != nil {
 			line += say("interval", "low", Value(*c.Low, c.Unit), "high", Value(*c.High, c.Unit))

@@ -63,7 +63,7 @@ func (p *archive) explain(ctx context.Context, source query.Source, at time.Time
 		var earlier []analysis.Earlier
 		if answered && len(e.Evidence) > 0 {
 			one := e.Evidence[0]
-			earlier, answered = events.Earlier(q, one.Name, one.Unit, one.Query, e.Began)
+			earlier, answered = events.Earlier(q, one.Name, one.Unit, one.Query, e.Began, preceded)
 		}
 		if !answered || ctx.Err() != nil {
 			continue
@@ -117,7 +117,12 @@ func outcomeOf(q *query.Asker, e history.Entry, part time.Duration) (*history.Ou
 		o.Evidence = changeOf(one.Name, one.Unit, events.Changed(q, one.Query, e.Began, after[0].At, e.Closed, part))
 	}
 	if e.Workload != "" {
-		o.Cores = changeOf("CPU time", "cores", events.Changed(q, events.Cores(who), e.Began, after[0].At, e.Closed, part))
+		measured := func(name, unit, expr string) *history.Change {
+			return changeOf(name, unit, events.Changed(q, expr, e.Began, after[0].At, e.Closed, part))
+		}
+		o.Cores = measured("CPU time", "cores", events.Cores(who))
+		o.Operations = measured("operations", "1/s", events.Operations(who))
+		o.PerOperation = measured("CPU time of an operation", "seconds", events.CPUPerOperation(who))
 	}
 	return o, true
 }
