@@ -318,7 +318,7 @@ bench-profiling: ## what sampling stacks costs: the eBPF program, the interrupt,
 	PROFILING_COST=1 $(GO) test $(if $(SUDO),-exec '$(SUDO)') -count 1 -v -run 'TestCost$$|TestCostOfAEX$$' ./internal/agent/profiling ./internal/agent/profiling/recording
 
 bench-statistics: ## simulate load without and with changes and write how often intervals hold and findings are wrong (minutes)
-	STATISTICS_TABLE=5000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat
+	STATISTICS_TABLE=2000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat
 	STATISTICS_TABLE=8 $(GO) test -count 1 -v -timeout 0 -run "TestErrorBudget|TestStepsAreFound" ./internal/analysis/anomaly
 
 bench-healthy: ## simulate nine healthy weeks of machines with all healthy programs of test/cases/scenes, and write what each rule finds (HEALTHY_DAYS=63; 30 minutes of CPU time); HEALTHY_SEED=16 for other loads

@@ -76,10 +76,19 @@ func confirm(x []float64, points []int, from int) []float64 {
 	return p
 }
 
-// autocorrelation estimates the autocorrelation of neighbours within segments, from the ranks of their distances to the
-// segments' medians. The estimate is low by about (1+3ρ)/n for each estimated mean (Kendall, Biometrika 41, 1954),
-// which is corrected. A value within one standard error of zero, or below, counts as 0.
+// autocorrelation is [estimatedAutocorrelation], where a value within one standard error of zero, or below, counts as 0.
 func autocorrelation(parts [][]float64) float64 {
+	rho, n := estimatedAutocorrelation(parts)
+	if n == 0 || rho < 1/math.Sqrt(n) {
+		return 0
+	}
+	return math.Min(rho, maxAutocorrelation)
+}
+
+// estimatedAutocorrelation estimates the autocorrelation of neighbours within segments, from the ranks of their distances to the
+// segments' medians. The estimate is low by about (1+3ρ)/n for each estimated mean (Kendall, Biometrika 41, 1954),
+// which is corrected. n is the number of values, or 0 if all of them are equal.
+func estimatedAutocorrelation(parts [][]float64) (rho, n float64) {
 	var residuals []float64
 	var next []bool // whether the value follows the previous one directly
 	for _, part := range parts {
@@ -97,15 +106,11 @@ func autocorrelation(parts [][]float64) float64 {
 		}
 	}
 	if squares == 0 {
-		return 0
+		return 0, 0
 	}
-	n, k := float64(len(ranks)), float64(len(parts))
-	rho := products / squares
-	rho += k * (1 + 3*rho) / n
-	if rho < 1/math.Sqrt(n) {
-		return 0
-	}
-	return math.Min(rho, maxAutocorrelation)
+	n = float64(len(ranks))
+	rho = products / squares
+	return rho + float64(len(parts))*(1+3*rho)/n, n
 }
 
 // sized describes the changes that are large enough.

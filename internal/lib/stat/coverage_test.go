@@ -29,7 +29,7 @@ func TestIntervalsOfDependentValues(t *testing.T) {
 	if n, _ := strconv.Atoi(os.Getenv("STATISTICS_TABLE")); n > 0 {
 		times = n
 	}
-	for _, n := range []int{20, 30, 60, 120, 300} {
+	for _, n := range []int{8, 10, 15, 20, 30, 60, 120, 300} {
 		for _, phi := range []float64{0, 0.3, 0.5, 0.7, 0.8, 0.9} {
 			t.Run(fmt.Sprintf("n=%d/phi=%v", n, phi), func(t *testing.T) {
 				random := rand.New(rand.NewPCG(23, uint64(n)))

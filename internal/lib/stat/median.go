@@ -91,8 +91,11 @@ const leastEffective = 6
 // are infinite if the values are worth fewer than 6 independent ones.
 func SerialMedianInterval(x []float64, level float64) Interval {
 	i := MedianInterval(x, level)
-	f := serialInflation(finite(x))
-	if !i.Bounded() || f == 1 {
+	if !i.Bounded() {
+		return i
+	}
+	f := serialInflation(finite(x), medianMargin, math.Abs(i.Value))
+	if f == 1 {
 		return i
 	}
 	s, n := Sorted(x), float64(i.N)

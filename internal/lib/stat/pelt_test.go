@@ -31,7 +31,7 @@ func TestNile(t *testing.T) {
 	near(t, "mean after", mean(nile()[28:]), 849.9722, 5e-5)
 	near(t, "median before", c.Before.Value, 1130, 0)
 	near(t, "median after", c.After.Value, 842.5, 0)
-	if c.P > 1e-3 || c.Delta.High > -0.5 || c.Ratio.High > 0.86 || c.Before.N != 28 || c.After.N != 72 {
+	if c.P > 1e-3 || c.Delta.High > -0.5 || c.Ratio.High > 0.9 || c.Before.N != 28 || c.After.N != 72 {
 		t.Errorf("%+v", c)
 	}
 }

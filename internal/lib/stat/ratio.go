@@ -2,7 +2,10 @@
 
 package stat
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // RatioOfSums returns the sum of y divided by the sum of x. The values are pairs in the order of time: y[i] and x[i] are
 // of the same time. The interval is Fieller's (Journal of the Royal Statistical Society B 16, 1954; Cochran, "Sampling
@@ -43,7 +46,7 @@ func RatioOfSums(y, x []float64, level float64) Interval {
 		left[k] = v - meanY*u
 		xx, yy, xy = xx+(u-1)*(u-1), yy+(v-meanY)*(v-meanY), xy+(u-1)*(v-meanY)
 	}
-	effective := n / serialInflation(left)
+	effective := n / serialInflation(left, ratioMargin, 1)
 	if effective < leastEffective {
 		return i
 	}
@@ -59,13 +62,25 @@ func RatioOfSums(y, x []float64, level float64) Interval {
 	return i
 }
 
-// serialInflation is [inflation] for the autocorrelation of values in the order of time. If they depend on each other, a
-// quarter of a standard error is added to the estimate, because one that is too low costs more coverage than one that
-// is too high adds.
-func serialInflation(x []float64) float64 {
-	rho := autocorrelation([][]float64{x})
-	if rho == 0 {
+// Margins that are added to an estimated autocorrelation, in standard errors. An estimate that is too low costs more coverage
+// than one that is too high adds, and few values show hardly any autocorrelation. By simulation of 8 to 60 values
+// (TestIntervalsOfDependentValues, TestRatioOfSumsCoversWithFewPairs): a smaller margin covers less than 93 %.
+const (
+	medianMargin = 0.5 // the ends of a median are order statistics, which cover more than 95 %
+	ratioMargin  = 0.75
+)
+
+// roundingError is the largest difference of equal values, relative to the values.
+const roundingError = 1e-9
+
+// serialInflation is [inflation] for the autocorrelation of values in the order of time, with a margin in standard errors. It is 1 for
+// equal values, also if they differ by rounding errors.
+func serialInflation(x []float64, margin, size float64) float64 {
+	rho, n := estimatedAutocorrelation([][]float64{x})
+	if n == 0 || slices.Max(x)-slices.Min(x) <= roundingError*size {
 		return 1
 	}
-	return inflation(math.Min(maxAutocorrelation, rho+0.25*math.Sqrt((1-rho*rho)/float64(len(x)))))
+	rho = math.Max(-1, math.Min(rho, maxAutocorrelation))
+	rho += margin * math.Sqrt((1-rho*rho)/n)
+	return inflation(math.Max(0, math.Min(rho, maxAutocorrelation)))
 }
