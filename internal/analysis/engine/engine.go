@@ -110,7 +110,7 @@ func Evaluate(ctx context.Context, source query.Source, rules []Rule, options Op
 	if err := check(rules); err != nil {
 		return Result{}, err
 	}
-	inner, cancel := context.WithTimeout(ctx, o.Timeout)
+	inner, cancel := context.WithTimeout(query.SharingLabels(ctx), o.Timeout)
 	defer cancel()
 	q := &inquiry{Options: o, ctx: inner, source: source, memo: cmp.Or(o.Memo, &Memo{}), asked: make(answers), problems: []query.Problem{}}
 	result := q.evaluate(rules)

@@ -75,13 +75,18 @@ func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgeme
 // judge applies one rule to targets. It returns the targets that had data for the rule, and those whose estimates are not
 // accurate enough.
 func (s scene) judge(q *inquiry, rule Rule, targets []query.Target) (drafts []draft, looked, uncertain []query.Target) {
+	var spare map[string][]query.Sample // of the last workload, of which nothing was found
 	for _, t := range targets {
-		w, own := s.view(rule, t)
+		w, own := s.viewWith(spare, rule, t)
+		spare = w.values
 		if !own && !rule.Machine {
 			continue
 		}
 		looked = append(looked, t)
 		verdict, certain, err := s.verdict(rule, w)
+		if verdict != nil {
+			spare = nil
+		}
 		if err == nil && verdict != nil {
 			var d draft
 			if d, err = s.draft(rule, w, verdict); err == nil {
@@ -119,10 +124,18 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 
 // view returns the workload as a rule sees it, and whether any sample is the workload's own.
 func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
+	return s.viewWith(nil, rule, t)
+}
+
+// viewWith is [scene.view] with a map for the samples. The same rule may have used it before, for a workload that is not used any more.
+func (s scene) viewWith(values map[string][]query.Sample, rule Rule, t query.Target) (w Workload, own bool) {
+	if values == nil {
+		values = make(map[string][]query.Sample, len(rule.Signals))
+	}
 	w = Workload{
 		Name: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Whole: s.entire().Seconds(), Clock: s.costs.Clock(t.Instance), OCALL: s.costs.OCALL(t.Instance),
 		Load:   s.load(t),
-		values: make(map[string][]query.Sample, len(rule.Signals)), strict: true,
+		values: values, strict: true,
 		thresholds: s.thresholds(rule, t.Workload, t.Instance),
 		trends:     s.trendsOf(rule, t), trendWindow: s.trendWindow,
 	}

@@ -184,8 +184,9 @@ func (w Workload) Value(signal Signal) (sum float64, measured bool) {
 
 // By returns the sums of a signal's samples by the values of one label.
 func (w Workload) By(signal Signal, label string) map[string]float64 {
-	by := make(map[string]float64)
-	for _, s := range w.Samples(signal) {
+	samples := w.Samples(signal)
+	by := make(map[string]float64, len(samples))
+	for _, s := range samples {
 		by[s.Labels[label]] += s.Value
 	}
 	return by

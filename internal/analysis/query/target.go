@@ -14,10 +14,19 @@ type Target struct{ Workload, Instance string }
 
 // ByTarget groups samples by their target.
 func ByTarget(samples []Sample) map[Target][]Sample {
-	by := make(map[Target][]Sample)
+	number := make(map[Target]int)
+	for _, s := range samples {
+		number[TargetOf(s.Labels)]++
+	}
+	by := make(map[Target][]Sample, len(number))
+	all := make([]Sample, len(samples)) // one after the other
 	for _, s := range samples {
 		p := TargetOf(s.Labels)
-		by[p] = append(by[p], s)
+		its, begun := by[p]
+		if !begun {
+			its, all = all[:0:number[p]], all[number[p]:]
+		}
+		by[p] = append(its, s)
 	}
 	return by
 }

@@ -88,10 +88,15 @@ func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]quer
 	}
 	switch v := r.Value.(type) {
 	case promql.Vector:
-		var samples []query.Sample
+		shared := query.LabelSetOf(ctx)
+		samples := make([]query.Sample, 0, len(v))
+		var key []byte
 		for _, e := range v {
 			if e.H == nil && !math.IsNaN(e.F) {
-				samples = append(samples, query.Sample{Labels: e.Metric.Map(), Time: time.UnixMilli(e.T), Value: e.F})
+				if shared != nil {
+					key = e.Metric.Bytes(key)
+				}
+				samples = append(samples, query.Sample{Labels: shared.Of(key, e.Metric.Map), Time: time.UnixMilli(e.T), Value: e.F})
 			}
 		}
 		return samples, nil
