@@ -77,7 +77,7 @@ func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgeme
 func (s scene) judge(q *inquiry, rule Rule, targets []query.Target) (drafts []draft, looked, uncertain []query.Target) {
 	var spare map[string][]query.Sample // of the last workload, of which nothing was found
 	for _, t := range targets {
-		w, own := s.viewWith(spare, rule, t)
+		w, own := s.view(spare, rule, t)
 		spare = w.values
 		if !own && !rule.Machine {
 			continue
@@ -122,13 +122,9 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 	return "", false
 }
 
-// view returns the workload as a rule sees it, and whether any sample is the workload's own.
-func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
-	return s.viewWith(nil, rule, t)
-}
-
-// viewWith is [scene.view] with a map for the samples. The same rule may have used it before, for a workload that is not used any more.
-func (s scene) viewWith(values map[string][]query.Sample, rule Rule, t query.Target) (w Workload, own bool) {
+// view returns the workload as a rule sees it, and whether any sample is the workload's own. values is a map for the samples, which may be that
+// of a workload of the same rule that is not used any more, or nil.
+func (s scene) view(values map[string][]query.Sample, rule Rule, t query.Target) (w Workload, own bool) {
 	if values == nil {
 		values = make(map[string][]query.Sample, len(rule.Signals))
 	}

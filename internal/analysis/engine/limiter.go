@@ -140,7 +140,7 @@ func (q *inquiry) limitOf(s scene, rule Rule, t query.Target, one Limit, found [
 			rules = append(rules, d.Rule)
 		}
 	}
-	w, _ := s.view(rule, t)
+	w, _ := s.view(nil, rule, t)
 	stated, err := s.state(q.Limiter, rule, w, rules)
 	if err == nil {
 		one.Limit, one.Because = stated.Limit, stated.Because

@@ -86,8 +86,8 @@ func ruleOf(d draft, rules []Rule) Rule {
 // goesOn reports whether the rule still finds something by the thresholds of an open finding. The result is unknown if
 // a signal has no samples because the window is too short for them. A figure of single events has none if there were no events.
 func (s scene) goesOn(whole scene, rule Rule, t query.Target) (goesOn, known bool) {
-	before, _ := whole.view(rule, t)
-	w, _ := s.view(rule, t)
+	before, _ := whole.view(nil, rule, t)
+	w, _ := s.view(nil, rule, t)
 	for _, signal := range rule.Signals {
 		if !signal.PerEvent && len(before.values[signal.Name]) > 0 && len(w.values[signal.Name]) == 0 {
 			return false, false

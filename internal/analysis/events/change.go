@@ -59,7 +59,7 @@ func Changed(q *query.Asker, expr string, from, event, to time.Time, part time.D
 	return c
 }
 
-// leastParts is the least number of values with which 95 % intervals cover the median, whatever their autocorrelation is
+// leastParts is the least number of values with which 95 % intervals cover the median at any autocorrelation
 // (stat.TestIntervalsOfDependentValues).
 const leastParts = 8
 
