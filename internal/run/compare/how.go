@@ -114,15 +114,15 @@ func (x *Record) how(s *run.Series) string {
 	return joinHow(x.Metrics[shortName(s.Name)].How, x.origin.how(s))
 }
 
-// joinHow joins two ways, each once.
+// joinHow joins ways, each once.
 func joinHow(before, more string) string {
-	switch {
-	case before == "" || more == "":
-		return before + more
-	case slices.Contains(strings.Split(before, "; "), more):
-		return before
+	var ways []string
+	for way := range strings.SplitSeq(before+"; "+more, "; ") {
+		if way != "" && !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
 	}
-	return before + "; " + more
+	return strings.Join(ways, "; ")
 }
 
 // howOf says how a metric was obtained in each group: once if all groups have it in the same way.

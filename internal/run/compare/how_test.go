@@ -4,6 +4,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,20 @@ func TestHowDiffersBetweenGroups(t *testing.T) {
 	}
 	if all := strings.Join(table.Notes, "\n"); !strings.Contains(all, "how cycles_per_op, instructions_per_cycle, instructions_per_op were obtained: "+want) {
 		t.Errorf("notes are %s", all)
+	}
+}
+
+// Two sources of a metric are named once, however many repetitions have them.
+func TestHowOfSeveralSources(t *testing.T) {
+	exits := func(source string) runtest.Value {
+		return runtest.Counter(100, "teescope_enclave_transitions_total", "kind", "eexit", "source", source)
+	}
+	s := instructionsOf(nil)
+	s.Repetitions[0].Counters = append(s.Repetitions[0].Counters, exits("vdso_breakpoint"), exits("sdk_uprobe"))
+	s.Repetitions = slices.Repeat(s.Repetitions, 4)
+	table := compared(t, Options{PerOp: 1}, "", record(t, "a", s), record(t, "b", s))[0]
+	if got := row(t, table, "enclave_transitions_per_op{eexit}").Metric.How; got != "source vdso_breakpoint; source sdk_uprobe" {
+		t.Errorf("transitions were obtained by %q", got)
 	}
 }
 
