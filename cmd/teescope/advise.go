@@ -162,6 +162,7 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	warnings = append(warnings, advised.WithoutEffect(facts, o.Files)...)
 	guessed := o.Live && !asks && facts.Live.Workload != ""
 	if guessed {
 		o.Workload = facts.Live.Workload

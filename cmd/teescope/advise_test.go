@@ -124,6 +124,18 @@ func TestAdviseApplies(t *testing.T) {
 	}
 }
 
+// A variable that the template does not have is named: its value would be lost otherwise.
+func TestAdviseNamesUnusedVariables(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("app.manifest.template", []byte("loader.log_level = \"{{ log_level }}\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err := execute(t, "advise", "--manifest", "app.manifest.template", "--define", "log_levle=debug", "--define", "log_level=error")
+	if err != nil || !strings.Contains(text, "Warning: --define log_levle has no effect: no mark {{ ... }} of app.manifest.template has") || strings.Contains(text, "--define log_level has") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
 func TestAdviseRefuses(t *testing.T) {
 	dir := manifestDir(t, advisedManifest)
 	for _, c := range []struct{ args, want string }{

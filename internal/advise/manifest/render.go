@@ -5,9 +5,11 @@ package manifest
 import (
 	"fmt"
 	"github.com/teescope/teescope/internal/lib/lazy"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -79,6 +81,18 @@ func (m *Manifest) expression(text string) (result string, piece [2]int, assumed
 		piece = [2]int{piece[0] + 1, piece[1] - 1}
 	}
 	return result, piece, assumed, ok
+}
+
+// Unused returns those variables that no mark {{ ... }} of the template has, so that their values have no effect. The name "env.X" is the
+// environment variable X.
+func Unused(m *Manifest, variables []string) []string {
+	used := make(map[string]bool)
+	for _, k := range m.marks {
+		for _, word := range strings.FieldsFunc(k.text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			used[word] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(variables), func(name string) bool { return used[strings.TrimPrefix(name, "env.")] })
 }
 
 // condition compares a variable of the environment with a literal, as a text or as a number.

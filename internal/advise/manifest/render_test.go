@@ -44,3 +44,16 @@ func TestMarks(t *testing.T) {
 		}
 	}
 }
+
+// A variable that no mark has was probably misspelt.
+func TestUnused(t *testing.T) {
+	m, err := Parse([]byte("loader.log_level = \"{{ log_level }}\"\nsgx.edmm_enable = {{ 'true' if env.get('EDMM', '0') == '1' else 'false' }}\n# other\nloader.env.HOME = \"{{ env.HOME }}\"\n"),
+		Options{Name: "app.manifest.template"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(Unused(m, []string{"log_level", "log", "other", "env.EDMM", "env.HOME", "env.EDM"}), " ")
+	if want := "log other env.EDM"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -198,6 +198,22 @@ func parseManifest(data []byte, name string, variables []string) (*manifest.Mani
 	return m, nil
 }
 
+// WithoutEffect says which variables of a template its marks do not have.
+func WithoutEffect(f *advise.Facts, files Files) (warnings []string) {
+	if f.Manifest == nil {
+		return nil
+	}
+	var names []string
+	for _, d := range files.Define {
+		name, _, _ := strings.Cut(d, "=")
+		names = append(names, name)
+	}
+	for _, name := range manifest.Unused(f.Manifest, names) {
+		warnings = append(warnings, fmt.Sprintf("--define %s has no effect: no mark {{ ... }} of %s has this name", text.Terminal(text.Short(name, 100)), f.Manifest.Name))
+	}
+	return warnings
+}
+
 // loadMachine reads the facts about the machine. Without a file, those of the run count.
 func loadMachine(files Files) (machine.Machine, error) {
 	var all machine.Machine
