@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/teescope/teescope/internal/advise"
-	"github.com/teescope/teescope/internal/advise/machine"
 	"github.com/teescope/teescope/internal/advise/rules"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
@@ -221,7 +220,7 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 		}
 	}
 	if name := o.elsewhere(result.Limits); name != "" && o.assumed {
-		facts.Machine = &machine.Machine{}
+		advised.ForgetMachine(facts)
 		notes = append(notes, fmt.Sprintf("the facts about this machine are not used, because the workload runs on %s: name those of that machine with --machine, or --machine this if it is this one", text.Terminal(text.Short(name, 100))))
 	}
 	about, err := o.onMachine(result.Findings)

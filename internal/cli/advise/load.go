@@ -214,6 +214,9 @@ func WithoutEffect(f *advise.Facts, files Files) (warnings []string) {
 	return warnings
 }
 
+// ForgetMachine removes the facts about the machine, which are of another one than the workload's.
+func ForgetMachine(f *advise.Facts) { f.Machine = &machine.Machine{} }
+
 // loadMachine reads the facts about the machine. Without a file, those of the run count.
 func loadMachine(files Files) (machine.Machine, error) {
 	var all machine.Machine
