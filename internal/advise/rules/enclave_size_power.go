@@ -3,9 +3,6 @@
 package rules
 
 import (
-	"fmt"
-	"math/bits"
-
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
 )
@@ -25,8 +22,8 @@ func enclaveSizePower() advise.Rule {
 			a := configured(analysis.High, analysis.Likely, "Gramine refuses to start such an enclave.")
 			a.Seen = []advise.Seen{setting(f.Manifest, v, `"256M"`)}
 			a.Do = []string{"use the next power of two"}
-			if next := uint64(1) << bits.Len64(bytes); bytes >= 1<<20 && next <= 1<<44 {
-				a.Changes = set(keySize, fmt.Sprintf(`"%dM"`, next>>20))
+			if _, size, ok := largerSize(bytes); ok {
+				a.Changes = set(keySize, size)
 			}
 			return a
 		},

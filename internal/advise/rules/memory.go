@@ -3,12 +3,27 @@
 package rules
 
 import (
+	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/teescope/teescope/internal/advise"
 )
 
-const pageSize = 4096
+const (
+	pageSize = 4096
+	// leastSize and mostSize bound the sizes of an enclave that advice asks for. Gramine's default with EDMM is 1 TiB.
+	leastSize, mostSize = 1 << 20, 1 << 44
+)
+
+// largerSize returns the smallest power of two above a size, as the manifest writes it. It returns false if no enclave has that size.
+func largerSize(bytes uint64) (next uint64, setting string, ok bool) {
+	if bytes < leastSize || bytes >= mostSize {
+		return 0, "", false
+	}
+	next = 1 << bits.Len64(bytes)
+	return next, fmt.Sprintf(`"%dM"`, next>>20), true
+}
 
 // edmm completes advice to turn EDMM on, where the machine has it. EDMM takes Gramine 1.4, SGX2 and Linux 6.0.
 func edmm(f *advise.Facts, a *advise.Advice) {

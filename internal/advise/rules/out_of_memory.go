@@ -4,14 +4,10 @@ package rules
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/analysis"
 )
-
-// mostSize bounds the enclave sizes that advice asks for. Gramine's default with EDMM is 1 TiB.
-const mostSize = 1 << 40
 
 func outOfMemory() advise.Rule {
 	return advise.Rule{
@@ -34,15 +30,16 @@ func outOfMemory() advise.Rule {
 			if a.Seen = append(a.Seen, setting(f.Manifest, v, `"256M"`)); !known {
 				return a
 			}
-			next := uint64(1) << bits.Len64(bytes)
+			next, value, ok := largerSize(bytes)
 			memory, measured := f.Machine.Memory()
 			switch {
+			case !ok:
 			case measured && float64(next) >= memoryWarn*float64(memory):
 				a.Seen = append(a.Seen, seen("RAM and swap", float64(memory), "bytes", f.Machine.Source("memory_bytes")))
 				a.Do = []string{fmt.Sprintf("reduce the memory that the application uses: the machine has %s of RAM and swap, which is too little for an enclave of %s", mib(memory), mib(next))}
 				edmm(f, a)
-			case bytes >= 1<<20 && next <= mostSize:
-				a.Changes = set(keySize, fmt.Sprintf(`"%dM"`, next>>20))
+			default:
+				a.Changes = set(keySize, value)
 				if epc, ok := f.Machine.EPC(); ok && next > epc {
 					a.Choice, a.Risk = true, fmt.Sprintf("the enclave no longer fits into the EPC of %s: pages are evicted when the enclave is created, and while the application uses more than fits", mib(epc))
 				}

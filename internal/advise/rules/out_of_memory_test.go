@@ -43,6 +43,8 @@ func TestOutOfMemoryFitsTheMachine(t *testing.T) {
 		{`sgx.enclave_size = "128M"`, mib128, keySize, `"256M"`, true},
 		{`sgx.enclave_size = "2G"`, "memory_bytes 4294967296", "", "", false},
 		{`sgx.enclave_size = "2G"`, over, keyEDMM, "true", true},
+		{`sgx.enclave_size = "16384G"`, "", "", "", false},
+		{`sgx.enclave_size = "18446744073709551615"`, "", "", "", false}, // 2 to the power of 64 is not a size
 	} {
 		r := advise.Evaluate(given{log: outOfMemoryLog, manifest: tt.manifest, machine: tt.machine}.facts(t), []advise.Rule{outOfMemory()})
 		a := r.Advice[0]
