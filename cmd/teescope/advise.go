@@ -221,7 +221,7 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 	}
 	if name := o.elsewhere(result.Limits); name != "" && o.assumed {
 		advised.ForgetMachine(facts)
-		notes = append(notes, fmt.Sprintf("the facts about this machine are not used, because the workload runs on %s: name those of that machine with --machine, or --machine this if it is this one", text.Terminal(text.Short(name, 100))))
+		notes = append(notes, fmt.Sprintf("the facts about this machine are not used, because the workload runs on %s: name with --machine what the server does not have of that machine, or --machine this if it is this one", text.Terminal(text.Short(name, 100))))
 	}
 	about, err := o.onMachine(result.Findings)
 	if err != nil {
@@ -230,6 +230,9 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (notes [
 	facts.Judged = true
 	of := advised.Of{Workload: o.Workload, Machine: o.named(result.Limits), Source: facts.FindingsOf}
 	facts.Rates, facts.Bursts, facts.Locks = advised.Rates(ctx, result, of), advised.Bursts(ctx, result, of), advised.Locks(ctx, result, of)
+	if o.Run == "" {
+		facts.Machine.Merge(advised.MachineOf(ctx, result, of))
+	}
 	judged, muted := withoutMuted(about, o.Muted)
 	if facts.Findings = judged; muted != "" {
 		notes = append(notes, muted)
