@@ -25,6 +25,8 @@ var messagesOfOthers = []string{
 	// Prometheus
 	"body size limit exceeded", "sample limit exceeded", "label_limit exceeded", "label_name_length_limit exceeded",
 	"label_value_length_limit exceeded", "server returned HTTP status 301", "401 Unauthorized",
+	// pflag
+	"unknown flag",
 	// Go
 	"certificate signed by unknown authority", "bad certificate", "context deadline exceeded",
 	// the kernel and Kubernetes
