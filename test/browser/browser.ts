@@ -21,8 +21,8 @@ const FLAGS = [
 
 const executablePath = process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium";
 
-/** The answer of a server that has more to do than it can, as on a busy machine. The page asks again. */
-const OVERLOADED = /the server responded with a status of 503 .*\/api\//;
+/** The answer of a server that has more to do than it can, or whose agent does not answer in time, as on a busy machine. The page asks again. */
+const OVERLOADED = /the server responded with a status of 50[23] .*\/api\//;
 
 interface Tab {
   page: Page;

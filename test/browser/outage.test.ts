@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A server that stops and returns, under every page. It has a teescope of its own. The console reports the failed
-// requests, and those that the server answers with 503 while it stops or starts.
+// requests, and those that the server answers with 502 or 503 while it or its agent stops or starts.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Tabs } from "./browser";
@@ -10,7 +10,7 @@ import { freePort, Processes, sleep, startTeescope } from "./processes";
 import { newPoint, twoAtATime, type View, views } from "./views";
 
 const processes = new Processes();
-const tabs = new Tabs(/Failed to load resource: (net::ERR_|the server responded with a status of 503)/);
+const tabs = new Tabs(/Failed to load resource: (net::ERR_|the server responded with a status of 50[23])/);
 let fleet: Fleet;
 
 /** Pages that must keep their data. They show this machine, because the simulated one is late on a busy machine. */
