@@ -5,7 +5,6 @@ package symbols
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -46,6 +45,7 @@ func parseKernelLine(line []byte) (l KernelLine, ok bool) {
 // EachKernelLine calls f for each symbol in /proc/kallsyms until f returns false. It skips lines in any other format.
 func EachKernelLine(in io.Reader, f func(KernelLine) bool) error {
 	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 64<<10), 64<<10)
 	for lines.Scan() {
 		if l, ok := parseKernelLine(lines.Bytes()); ok && !f(l) {
 			return nil
@@ -54,42 +54,51 @@ func EachKernelLine(in io.Reader, f func(KernelLine) bool) error {
 	return lines.Err()
 }
 
-// Kallsyms returns the functions of ascending addresses in /proc/kallsyms. Shown is false if the kernel hides addresses, which are then all 0. A function ends where the next
-// one begins. The first of several with the same address counts.
-func Kallsyms(data []byte, addresses []uint64) (found []KernelSymbol, shown bool) {
-	found = make([]KernelSymbol, len(addresses))
-	var all []KernelLine
-	for line := range bytes.Lines(data) {
-		l, ok := parseKernelLine(line)
-		if !ok || l.Address == 0 {
-			continue
+// covering is the function that covers an address, as far as the list was read.
+type covering struct {
+	KernelLine        // the last function that is not behind the address
+	end        uint64 // beginning of the first one behind it
+}
+
+// Kallsyms returns the functions of ascending addresses in /proc/kallsyms. Shown is false if the kernel hides addresses, which are then all
+// 0. A function ends where the next one begins. Of several with the same address, the first counts. The memory depends on the addresses
+// only.
+func Kallsyms(in io.Reader, addresses []uint64) (found []KernelSymbol, shown bool, err error) {
+	all := make([]covering, len(addresses))
+	err = EachKernelLine(in, func(l KernelLine) bool {
+		if l.Address == 0 {
+			return true
 		}
-		shown = true
-		if l.IsFunction() {
-			all = append(all, l)
+		if shown = true; !l.IsFunction() {
+			return true
+		}
+		at, _ := slices.BinarySearch(addresses, l.Address) // all from here on are not before the function
+		if at < len(all) && l.Address > all[at].Address {
+			all[at].Address, all[at].Name, all[at].Module = l.Address, append(all[at].Name[:0], l.Name...), append(all[at].Module[:0], l.Module...)
+		}
+		if at > 0 && (all[at-1].end == 0 || l.Address < all[at-1].end) {
+			all[at-1].end = l.Address
+		}
+		return true
+	})
+	for i := range all {
+		if i > 0 && all[i-1].Address > all[i].Address {
+			all[i].KernelLine = all[i-1].KernelLine
+		}
+		if k := len(all) - 1 - i; k+1 < len(all) && all[k+1].end != 0 && (all[k].end == 0 || all[k+1].end < all[k].end) {
+			all[k].end = all[k+1].end
 		}
 	}
-	slices.SortStableFunc(all, func(a, b KernelLine) int { return cmp.Compare(a.Address, b.Address) })
-	for i, a := range addresses {
-		at, exact := slices.BinarySearchFunc(all, a, func(l KernelLine, a uint64) int { return cmp.Compare(l.Address, a) })
-		if !exact {
-			if at--; at < 0 || a-all[at].Address > longestFunction {
-				continue
-			}
-			at, _ = slices.BinarySearchFunc(all, all[at].Address, func(l KernelLine, a uint64) int { return cmp.Compare(l.Address, a) })
-		}
-		l := all[at]
-		if string(l.Name) == "_etext" || string(l.Name) == "__init_end" || len(l.Name) > Longest {
+	found = make([]KernelSymbol, len(addresses))
+	for i, l := range all {
+		if l.Address == 0 || addresses[i]-l.Address > longestFunction || string(l.Name) == "_etext" || string(l.Name) == "__init_end" || len(l.Name) > Longest {
 			continue
 		}
-		end, next := l.Address+longestFunction, at
-		for next < len(all) && all[next].Address == l.Address {
-			next++
-		}
-		if next < len(all) {
-			end = min(end, all[next].Address)
+		end := l.Address + longestFunction
+		if l.end != 0 {
+			end = min(end, l.end)
 		}
 		found[i] = KernelSymbol{l.Address, end, string(l.Name), string(l.Module)}
 	}
-	return found, shown
+	return found, shown, err
 }

@@ -5,6 +5,8 @@ package symbols
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -30,7 +32,10 @@ func TestKallsyms(t *testing.T) {
 	const list = "ffffffff81000000 T _stext\nffffffff81000010 t first\nffffffff81000010 T second\nffffffff81000020 D data\n" +
 		"ffffffff81000040 W third\nffffffff82000000 T _etext\nffffffffc0000000 t mod_read\t[mod]\nffffffffc0000100 t bpf_prog_0123_x\t[bpf]\n"
 	addresses := []uint64{0xffffffff80ffffff, 0xffffffff81000011, 0xffffffff81000025, 0xffffffff81000050, 0xffffffff82000001, 0xffffffffc0000004, 0xffffffffc0000104, 0xffffffffd0000000}
-	got, shown := Kallsyms([]byte(list), addresses)
+	got, shown, err := Kallsyms(strings.NewReader(list), addresses)
+	if err != nil {
+		t.Error(err)
+	}
 	var names []string
 	for _, s := range got {
 		names = append(names, s.Name+"/"+s.Module)
@@ -41,8 +46,50 @@ func TestKallsyms(t *testing.T) {
 	if first, last := got[1], got[6]; first.Address != 0xffffffff81000010 || first.End != 0xffffffff81000040 || last.End != last.Address+longestFunction {
 		t.Errorf("the first function is %+v, the last one %+v", first, last)
 	}
-	if _, shown := Kallsyms([]byte("0000000000000000 T _stext\n"), addresses); shown {
+	if _, shown, _ := Kallsyms(strings.NewReader("0000000000000000 T _stext\n"), addresses); shown {
 		t.Error("hidden addresses are shown")
+	}
+}
+
+// TestKallsymsOfAnyOrder compares with a search of the whole list for each address.
+func TestKallsymsOfAnyOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		type function struct {
+			at   uint64
+			name string
+		}
+		var list strings.Builder
+		var all []function
+		for i := range 1 + random.IntN(30) {
+			f := function{uint64(0x1000 + random.IntN(60)), fmt.Sprint("f", i)}
+			all = append(all, f)
+			fmt.Fprintf(&list, "%x t %s\n", f.at, f.name)
+		}
+		var addresses []uint64
+		for at := uint64(0xfff); at < 0x1050; at += 1 + uint64(random.IntN(9)) {
+			addresses = append(addresses, at)
+		}
+		got, _, err := Kallsyms(strings.NewReader(list.String()), addresses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range addresses {
+			var want KernelSymbol
+			for _, f := range all {
+				if f.at <= a && f.at > want.Address {
+					want = KernelSymbol{Address: f.at, End: f.at + longestFunction, Name: f.name}
+				}
+			}
+			for _, f := range all {
+				if want.Name != "" && f.at > want.Address {
+					want.End = min(want.End, f.at)
+				}
+			}
+			if got[i] != want {
+				t.Fatalf("%#x is %+v, want %+v, in\n%s", a, got[i], want, list.String())
+			}
+		}
 	}
 }
 
@@ -123,7 +170,7 @@ func FuzzNames(f *testing.F) {
 				t.Errorf("%q is not a name of the perf map", name)
 			}
 		}
-		found, _ := Kallsyms(data, addresses)
+		found, _, _ := Kallsyms(bytes.NewReader(data), addresses)
 		for i, s := range found {
 			if s.Name != "" && (s.Address > addresses[i] || !strings.Contains(string(data), s.Name)) {
 				t.Errorf("%#x is %+v", addresses[i], s)

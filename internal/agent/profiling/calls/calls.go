@@ -43,7 +43,7 @@ const (
 	listShare = 20
 	// tenantTime is the time for files of one tenant in a scan, after which it waits for the next one. A usual file takes a few milliseconds,
 	// and a hostile one seconds.
-	tenantTime = 200 * time.Millisecond
+	tenantTime = time.Second
 )
 
 // Options configure a Finder.

@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/proctest"
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
@@ -84,7 +87,7 @@ func TestFilesAreRecognisedAgain(t *testing.T) {
 func TestFunctionsOfTheKernelAreRemembered(t *testing.T) {
 	const list = "ffffffff81000010 T second\nffffffff81000000 T first\nffffffffc0000000 t mod_read\t[mod]\n"
 	addresses := []uint64{0xffffffff81000004, 0xffffffff81000012, 0xffffffffc0000004}
-	found, _ := symbols.Kallsyms([]byte(list), addresses)
+	found, _, _ := symbols.Kallsyms(strings.NewReader(list), addresses)
 	var all kernelFunctions
 	for _, s := range append(found, found...) {
 		all.add(s)
@@ -96,5 +99,37 @@ func TestFunctionsOfTheKernelAreRemembered(t *testing.T) {
 	}
 	if got, want := strings.Join(names, "|"), "|first|first|second||"; got != want || len(all) != 2 {
 		t.Errorf("%d functions: %s, want %s", len(all), got, want)
+	}
+}
+
+// The kernel's list is large. Addresses without a name are looked for again only after a while, with others and without.
+func TestAddressesOfTheKernelWithoutANameAreLookedForLater(t *testing.T) {
+	proc := t.TempDir()
+	list := func(lines string) {
+		if err := os.WriteFile(filepath.Join(proc, "kallsyms"), []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list("ffffffff81000000 T first\nffffffff81000100 T second\n")
+	table := New(Options{Proc: hostfs.At(proc), Sys: hostfs.At(proc), Cgroup: proc, Remember: true})
+	defer table.Close()
+	names := func() (all []string) {
+		for _, n := range table.Resolve([]Location{
+			{Mapping: table.KernelMapping(), Address: 0xffffffff81000010}, {Mapping: table.KernelMapping(), Address: 0xffffffffc0000010},
+		}) {
+			all = append(all, n.Function+n.Reason)
+		}
+		return all
+	}
+	if got := names(); !slices.Equal(got, []string{"first", foreign}) {
+		t.Errorf("at first: %q", got)
+	}
+	list("ffffffff81000000 T first\nffffffff81000100 T second\nffffffffc0000000 t loaded\t[module]\n")
+	if got := names(); got[1] != foreign {
+		t.Errorf("soon after: %q", got)
+	}
+	table.kernelAgain = time.Now().Add(-time.Second)
+	if got := names(); !slices.Equal(got, []string{"first", "loaded"}) {
+		t.Errorf("later: %q", got)
 	}
 }

@@ -6,11 +6,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"slices"
+	"time"
 
-	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
@@ -25,44 +24,57 @@ func (t *Table) kernelBuildID() string {
 	return symbols.BuildID(notes, binary.NativeEndian)
 }
 
-// readKallsyms reads the kernel's list. The privileges at the time of opening decide whether it has addresses, so it was opened
-// at the start.
-func (t *Table) readKallsyms() ([]byte, error) {
+// lookUp finds functions in the kernel's list. The privileges at the time of opening decide whether it has addresses, so it was opened at
+// the start.
+func (t *Table) lookUp(addresses []uint64) (found []symbols.KernelSymbol, shown bool, err error) {
 	if t.kallsyms == nil {
-		return nil, os.ErrNotExist
+		return nil, false, os.ErrNotExist
 	}
 	if err := t.kallsyms.Rewind(); err != nil {
-		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
+		return nil, false, fmt.Errorf("reading the kernel's symbols: %w", err)
 	}
-	data, err := io.ReadAll(t.kallsyms)
-	if err != nil {
-		return nil, fmt.Errorf("reading the kernel's symbols: %w", err)
-	}
-	return hostfs.WholeLines(data, maxKallsyms), nil
+	return symbols.Kallsyms(t.kallsyms, addresses)
 }
+
+// lookAfter is the time after which addresses of the kernel without a name are looked for again: a module may have been loaded there.
+// Reading the list takes as long as all other names of a profile.
+const lookAfter = 10 * time.Minute
 
 // resolveKernel finds the names of addresses in the kernel and its modules, and of eBPF programs.
 func (t *Table) resolveKernel(list []int, locations []Location, names []Name) {
-	data, err := t.readKallsyms()
+	if now := time.Now(); now.After(t.kernelAgain) || len(t.nameless) > maxNamed {
+		t.nameless, t.kernelAgain = map[uint64]string{}, now.Add(lookAfter)
+	}
 	var all []uint64
+	var of []int
 	for _, i := range list {
-		all = append(all, locations[i].Address)
+		address := locations[i].Address
+		if reason, known := t.nameless[address]; known {
+			names[i].Reason = reason
+			continue
+		}
+		all, of = append(all, address), append(of, i)
+	}
+	if len(all) == 0 {
+		return
 	}
 	addresses, index := sorted(all)
-	found, shown := symbols.Kallsyms(data, addresses)
-	for k, i := range list {
-		s := found[index[k]]
-		switch {
-		case s.Name != "":
+	found, shown, err := t.lookUp(addresses)
+	for k, i := range of {
+		if len(found) > 0 && found[index[k]].Name != "" {
+			s := found[index[k]]
 			names[i].System = s.Name
 			t.functions.add(s)
 			if s.Module != "" {
 				names[i].Library = "[" + s.Module + "]"
 			}
-		case err != nil || !shown:
+			continue
+		}
+		if names[i].Reason = foreign; err != nil || !shown {
 			names[i].Reason = hidden
-		default:
-			names[i].Reason = foreign
+		}
+		if t.Remember {
+			t.nameless[all[k]] = names[i].Reason
 		}
 	}
 }

@@ -85,6 +85,9 @@ type Table struct {
 	kallsyms  *hostfs.Stream // nil if it cannot be read
 	known     map[namedKey]Name
 	functions kernelFunctions // that were found
+	// nameless are addresses of the kernel without a name, and why. They are looked for again at kernelAgain.
+	nameless    map[uint64]string
+	kernelAgain time.Time
 }
 
 // New returns an empty table.

@@ -270,7 +270,10 @@ func (f *Finder) Kernel(id string, here bool, symbol string, address uint64, add
 			return make([]symbols.KernelSymbol, len(addresses)), errors.New("the recorded address is not one of the kernel")
 		}
 	}
-	found, shown := symbols.Kallsyms(data, moved)
+	found, shown, err := symbols.Kallsyms(bytes.NewReader(data), moved)
+	if err != nil {
+		return found, fmt.Errorf("reading the kernel's symbols: %w", err)
+	}
 	if !shown {
 		return found, errors.New("the kernel does not show its symbols: read the recording as root, or set kernel.kptr_restrict to 0")
 	}
