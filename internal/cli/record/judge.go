@@ -43,7 +43,7 @@ func (r *recording) judge(p run.Phase, state observed) {
 		r.note("%s", state.failed[name].note(name, state.samples))
 	}
 	if state.slowest > late {
-		r.note("the agent answered a sample after %s: it limits how often it is asked, except with --overhead.budget 100%%. An agent of record's own does not", state.slowest.Round(100*time.Millisecond))
+		r.note("the agent answered a sample after %s: the machine is busy, or the agent limits how often it is asked. Start it with --overhead.budget 100%%, or let record start its own", state.slowest.Round(100*time.Millisecond))
 	}
 	if state.samples < fewSamples {
 		r.note("only %s in %s, so the course is not known: use a longer load or a shorter --interval",
