@@ -173,9 +173,9 @@ func TestUp(t *testing.T) {
 	up := time.Since(start)
 	waittest.Until(t, "a rate", func() bool { return len(query(t, base, `rate(teescope_context_switches_total[1m]) > 0`)) > 0 })
 	t.Logf("up after %v, a rate after %v", up, time.Since(start))
-	if failed := query(t, base, `teescope_collector_success == 0`); len(failed) > 0 {
-		t.Errorf("collectors failed: %v", failed)
-	}
+	waittest.Until(t, "a scrape in which no collector fails", func() bool { // on a busy machine one may have no time
+		return len(query(t, base, `teescope_collector_success == 1`)) > 0 && len(query(t, base, `teescope_collector_success == 0`)) == 0
+	})
 	if err := stop(); err != nil {
 		t.Errorf("the program ended with %v", err)
 	}

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -77,14 +76,15 @@ func finder(t *testing.T, event profiling.Event) (*profiling.Sampler, *Finder) {
 // find looks until a condition holds.
 func find(t *testing.T, f *Finder, until func() bool) {
 	t.Helper()
-	for began := time.Now(); !until(); time.Sleep(20 * time.Millisecond) {
+	waittest.Until(t, "the functions to be found", func() bool {
+		if until() {
+			return true
+		}
 		if err := f.Find(); err != nil {
 			t.Fatal(err)
 		}
-		if time.Since(began) > time.Minute {
-			t.Fatalf("%d functions were found in a minute", f.Functions())
-		}
-	}
+		return until()
+	})
 }
 
 // drained returns the samples of a process by the address of the innermost function, and whether all have callers.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	pprof "github.com/google/pprof/profile"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/privilege/privilegetest"
+	"github.com/teescope/teescope/internal/lib/waittest"
 )
 
 // Samples of an event are a profile of their own, which ends when the event is no longer demanded. No samples of CPU time are taken if
@@ -58,23 +58,21 @@ func TestDemandedEventsAreProfiles(t *testing.T) {
 	}{{profiling.SystemCalls, "calls"}, {profiling.OffCPU, "off-cpu"}, {profiling.SystemCalls, "calls"}} {
 		p.Demand(Demand{Event: want.event})
 		before := taken()
-		limit := time.Now().Add(time.Minute)
-		for taken() < before+50 && time.Now().Before(limit) {
+		waittest.Until(t, "samples", func() bool { // between its calls this thread waits
 			for range 1000 {
 				_ = os.Getppid()
 			}
-			time.Sleep(time.Millisecond) // it waits too
-		}
+			return taken() >= before+50
+		})
 		p.Demand(Demand{})
 		var data []byte
-		for len(data) == 0 && time.Now().Before(limit) {
+		waittest.Until(t, "a profile", func() bool {
 			var next string
 			if data, next = p.profiles.after(name); len(data) > 0 {
 				name = next
-			} else {
-				time.Sleep(10 * time.Millisecond)
 			}
-		}
+			return len(data) > 0
+		})
 		out, err := pprof.Parse(bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(err)
