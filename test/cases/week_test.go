@@ -197,11 +197,10 @@ type opening struct {
 	severity       analysis.Severity
 }
 
-// watch looks at a machine each minute, as a server does, and returns the number of looks. It reports what opened in each day.
-func (m *scene) watch(t *testing.T, w *week, lasts, step time.Duration, report func(opened map[opening]int, within time.Duration)) (looks int) {
+// watch looks at a machine each minute, as a server does, and returns the number of looks. It reports what opened in each chunk.
+func (m *scene) watch(t *testing.T, w *week, lasts, step time.Duration, report func(opened map[opening]int)) (looks int) {
 	t.Helper()
 	opened := make(map[opening]int)
-	reported := time.Duration(0)
 	l, err := ledger.Open("", slog.New(slog.DiscardHandler), func(e ledger.Event) {
 		if e.Kind == ledger.Opened || e.Kind == ledger.SeverityChanged && e.Finding.Severity.AtLeast(e.Was) {
 			if opened[opening{e.Finding.Rule, e.Finding.Workload, e.Finding.Severity}]++; e.Finding.Severity != analysis.Info {
@@ -242,11 +241,8 @@ func (m *scene) watch(t *testing.T, w *week, lasts, step time.Duration, report f
 			looks++
 		}
 		f.forget(steps(sceneHistory) + 1)
-		if ends := done + weekChunk; ends-reported >= 24*time.Hour || ends >= lasts {
-			report(opened, ends-reported)
-			clear(opened)
-			reported = ends
-		}
+		report(opened)
+		clear(opened)
 	}
 	return looks
 }
@@ -258,7 +254,7 @@ type census struct {
 	weeks  float64 // of a workload
 }
 
-// add adds a day of a machine, and returns a summary of all so far, because a long simulation may be ended early.
+// add adds a part of a week of a machine, and returns a summary of all so far, because a long simulation may be ended early.
 func (c *census) add(opened map[opening]int, weeks float64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,8 +296,12 @@ func TestHealthyWeek(t *testing.T) {
 				t.Run(fmt.Sprintf("%d-%s", seed, tee), func(t *testing.T) {
 					t.Parallel()
 					m := machines[tee]
-					looks := m.watch(t, &week{from: from, seed: seed, slow: make(map[string]float64)}, its, step, func(opened map[opening]int, within time.Duration) {
-						t.Logf("%s: together %s", within, all.add(opened, float64(len(m.Workloads))*within.Hours()/(7*24)))
+					chunks := 0
+					looks := m.watch(t, &week{from: from, seed: seed, slow: make(map[string]float64)}, its, step, func(opened map[opening]int) {
+						sum := all.add(opened, float64(len(m.Workloads))*weekChunk.Hours()/(7*24))
+						if chunks++; chunks%24 == 0 || time.Duration(chunks)*weekChunk >= its {
+							t.Logf("%s: together %s", time.Duration(chunks)*weekChunk, sum)
+						}
 					})
 					t.Logf("%d workloads, %d CPUs, %d looks in %s", len(m.Workloads), m.CPUs, looks, its)
 				})
