@@ -130,29 +130,29 @@ func (w *week) restarted(f *film, name string, a *actor, left float64) *actor {
 }
 
 // plain reports whether a scene adds nothing to a machine that a rule may judge.
-func (s *scene) plain() bool {
-	for series := range s.Extra {
+func (m *scene) plain() bool {
+	for series := range m.Extra {
 		if !strings.HasPrefix(series, "node_") {
 			return false
 		}
 	}
-	for series := range s.Gauges {
+	for series := range m.Gauges {
 		if !strings.HasPrefix(series, "node_") {
 			return false
 		}
 	}
-	return len(s.Find)+len(s.Must)+len(s.Allow)+len(s.Without) == 0 && s.Steal+s.Reclaim+s.Network.Resent+s.Network.Drops == 0 && len(s.Machines) == 1
+	return len(m.Find)+len(m.Must)+len(m.Allow)+len(m.Without) == 0 && m.Steal+m.Reclaim+m.Network.Resent+m.Network.Drops == 0 && len(m.Machines) == 1
 }
 
 // full reports whether the enclaves of a scene fill its enclave page cache. Together with others they would not.
-func (s *scene) full() bool {
+func (m *scene) full() bool {
 	inside := 0.0
-	for _, a := range s.Workloads {
+	for _, a := range m.Workloads {
 		if a.TEE == "sgx" {
 			inside += a.Inside
 		}
 	}
-	return s.EPC > 0 && inside >= 0.85*s.EPC
+	return m.EPC > 0 && inside >= 0.85*m.EPC
 }
 
 // healthyMachines are machines with the programs of all scenes in which nothing is wrong, by TEE. Scenes with a full enclave page cache
