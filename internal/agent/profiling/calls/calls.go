@@ -65,8 +65,9 @@ type Finder struct {
 	// Places of the files, the functions, the tables and the problems.
 	filePlaces, functionPlaces, tablePlaces, problemPlaces *tenant.Quota
 
-	problems []string
-	stated   map[string]bool // all problems since the start
+	problems   []string
+	stated     map[string]bool // all problems since the start
+	tenantTime time.Duration
 }
 
 // looked is a process at the last look.
@@ -91,7 +92,7 @@ func New(o Options) *Finder {
 	return &Finder{
 		Options: o, files: map[hostfs.FileID]*file{}, tables: map[profiling.Table]bool{}, known: map[int]looked{}, stated: map[string]bool{}, users: newUsers(o.Host),
 		filePlaces: tenant.NewQuota(maxFiles), functionPlaces: tenant.NewQuota(maxFunctions), tablePlaces: tenant.NewQuota(maxTables),
-		problemPlaces: tenant.NewQuota(maxStated),
+		problemPlaces: tenant.NewQuota(maxStated), tenantTime: tenantTime,
 	}
 }
 
@@ -149,20 +150,7 @@ func (f *Finder) Find() error {
 			found = append(found, f.look(pid, seen, maxCandidates-len(found))...)
 		}
 		f.users.finish()
-		spent := map[tenant.Tenant]time.Duration{}
-		for _, one := range found {
-			of, started := f.Host.Reads.Tenant(one.pid), time.Now()
-			if spent[of] > tenantTime {
-				delete(seen, one.pid) // the next look tries again
-				continue
-			}
-			err := f.runtime(one.pid, one.Mapping, one.runtime)
-			if reader.Unanswered(err) || errors.Is(err, host.ErrUnsafe) {
-				delete(seen, one.pid)
-			}
-			f.problem(of, string(one.Path), err)
-			spent[of] += time.Since(started)
-		}
+		f.inTurn(found, seen, func(one candidate) error { return f.runtime(one.pid, one.Mapping, one.runtime) })
 		f.known = seen
 		f.next = began.Add(max(listEvery, listShare*time.Since(began)))
 	}
@@ -176,6 +164,25 @@ func (f *Finder) Find() error {
 		}
 	}
 	return err
+}
+
+// inTurn probes the files that a scan has found. Those of a tenant that has used its time, and those that could not be probed yet, are found
+// again by the next scan.
+func (f *Finder) inTurn(found []candidate, seen map[int]looked, probe func(candidate) error) {
+	spent := map[tenant.Tenant]time.Duration{}
+	for _, one := range found {
+		of, started := f.Host.Reads.Tenant(one.pid), time.Now()
+		if spent[of] > f.tenantTime {
+			delete(seen, one.pid)
+			continue
+		}
+		err := probe(one)
+		if reader.Unanswered(err) || errors.Is(err, host.ErrUnsafe) {
+			delete(seen, one.pid)
+		}
+		f.problem(of, string(one.Path), err)
+		spent[of] += time.Since(started)
+	}
 }
 
 // takeTable takes a place for a table, if there is one for its tenant.

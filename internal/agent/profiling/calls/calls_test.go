@@ -4,9 +4,6 @@ package calls
 
 import (
 	"bufio"
-	"bytes"
-	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -173,6 +170,17 @@ func stick(t *testing.T) (pid int, program string) {
 	return stuck.Process.Pid, program
 }
 
+// mappedBy returns the processes that map a file. The kernel does not answer while another thread of this process changes its mappings.
+func mappedBy(t *testing.T, f *Finder, opened *os.File) (pids []int) {
+	t.Helper()
+	waittest.Until(t, "the kernel's answer", func() bool {
+		var err error
+		pids, err = f.mappedBy(os.Getpid(), opened)
+		return err == nil
+	})
+	return pids
+}
+
 // A process that holds the lock of its memory and has never answered concerns the files that it maps, and no others of its tenant and mount
 // namespace. Without the kernel's knowledge it would concern all of them.
 func TestAStuckProcessConcernsTheFilesThatItMaps(t *testing.T) {
@@ -198,7 +206,7 @@ func TestAStuckProcessConcernsTheFilesThatItMaps(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer opened.Close()
-		if err := f.users.answer(hostfs.FileID{}, func() ([]int, error) { return f.mappedBy(os.Getpid(), opened) }); errors.Is(err, host.ErrUnsafe) == safe || safe && err != nil {
+		if err := f.users.answer(hostfs.FileID{}, func() ([]int, error) { return mappedBy(t, f, opened), nil }); errors.Is(err, host.ErrUnsafe) == safe || safe && err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		if err := f.users.answer(hostfs.FileID{}, notKnown); !errors.Is(err, host.ErrUnsafe) {
@@ -218,8 +226,8 @@ func TestTheKernelKnowsWhichProcessesMapAFile(t *testing.T) {
 	defer opened.Close()
 	var want []int
 	for range 5 {
-		if got, err := f.mappedBy(os.Getpid(), opened); err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%v map the file, want %v: %v", got, want, err)
+		if got := mappedBy(t, f, opened); !slices.Equal(got, want) {
+			t.Fatalf("%v map the file, want %v", got, want)
 		}
 		a := start(t, program)
 		a.do("ecall 1 0 1") // the program is mapped after the start has returned
@@ -254,84 +262,14 @@ func TestAFileThatIsMappedVeryOften(t *testing.T) {
 	}
 	add(15_000)
 	began := time.Now()
-	if got, err := f.mappedBy(os.Getpid(), opened); err != nil || len(got) > 0 {
-		t.Errorf("with %d mappings: %v, %v", mapped, got, err)
+	if got := mappedBy(t, f, opened); len(got) > 0 {
+		t.Errorf("with %d mappings: %v", mapped, got)
 	}
 	t.Logf("%d mappings took %v", mapped, time.Since(began))
 	add(20_000)
 	if got, err := f.mappedBy(os.Getpid(), opened); err == nil {
 		t.Errorf("with %d mappings: %v", mapped, got)
 	}
-}
-
-// scatter gives a library many symbols, whose names are so far apart that reading them takes seconds. It still works.
-func scatter(t *testing.T, library string) {
-	t.Helper()
-	const symbols, table, names, sections = 1 << 18, 1 << 20, 1 << 23, 1 << 25
-	f, err := os.OpenFile(library, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all := make([]byte, symbols*elf.Sym64Size)
-	for i := range uint32(symbols) {
-		binary.LittleEndian.PutUint32(all[elf.Sym64Size*i:], i%2*(1<<23)+1)
-		all[elf.Sym64Size*i+4], all[elf.Sym64Size*i+6] = byte(elf.STT_FUNC), 1
-	}
-	var headers bytes.Buffer
-	err = binary.Write(&headers, binary.LittleEndian, []elf.Section64{
-		{Type: uint32(elf.SHT_SYMTAB), Off: table, Size: uint64(len(all)), Link: 1}, {Type: uint32(elf.SHT_STRTAB), Off: names, Size: 1 << 24},
-	})
-	for at, data := range map[int64][]byte{table: all, sections: headers.Bytes(), 40: binary.LittleEndian.AppendUint64(nil, sections), 60: {2, 0, 1, 0}} {
-		_, written := f.WriteAt(data, at)
-		err = errors.Join(err, written)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// In a scan, one file of a tenant that takes seconds keeps its other files waiting, and not those of others.
-func TestAHostileTenantDelaysItself(t *testing.T) {
-	const nobody = 65534
-	_, f := finder(t, profiling.ECalls)
-	for i := range 3 {
-		program := boundarytest.SDKApp(t, fmt.Sprint("profilehostile", i), "-fno-omit-frame-pointer")
-		scatter(t, filepath.Join(filepath.Dir(program), "libsgx_urts.so"))
-		for dir := filepath.Dir(program); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-			if err := os.Chmod(dir, 0o755); err != nil { // the other user runs it
-				t.Fatal(err)
-			}
-		}
-		cmd := exec.Command(program)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		p := proctest.Start(t, cmd)
-		(&app{t, p.Cmd, p.In, p.Out}).do("ecall 1 0 1") // it has mapped its library
-	}
-	a := start(t, boundarytest.SDKApp(t, "profilehonest", "-fno-omit-frame-pointer"))
-	a.do("ecall 1 0 1")
-	scans, hostile := 0, 0
-	waittest.Until(t, "the honest program to be probed", func() bool {
-		before, probed := f.next, false
-		if err := f.Find(); err != nil {
-			t.Fatal(err)
-		}
-		if f.next != before {
-			scans++
-		}
-		hostile = 0
-		for _, one := range f.files {
-			if one.owner.User == nobody && strings.HasSuffix(one.opened.Name(), "libsgx_urts.so") {
-				hostile++
-			}
-			probed = probed || one.owner.User != nobody && one.opened.Name() == filepath.Join(filepath.Dir(a.cmd.Path), "libsgx_urts.so") && len(one.links) > 0
-		}
-		return probed
-	})
-	if hostile > scans {
-		t.Errorf("%d files that take seconds are read in %d scans", hostile, scans)
-	}
-	t.Logf("%d files in %d scans, %q", hostile, scans, f.Problems())
 }
 
 // TestATableInMemoryIsRefused: a table that is in no file could have the address of anything.

@@ -171,6 +171,23 @@ func TestTenantsShareFiles(t *testing.T) {
 	}
 }
 
+// When a tenant has used its time in a scan, its other files wait for the next one, and those of other tenants do not.
+func TestATenantDelaysItself(t *testing.T) {
+	u, _ := usersOf(t, process{7, 1000, "1"}, process{8, 1000, "1"}, process{9, 1001, "1"})
+	f, seen := New(Options{Host: u.host}), map[int]looked{7: {}, 8: {}, 9: {}}
+	f.tenantTime = 0
+	var probed []int
+	f.inTurn([]candidate{{pid: 7}, {pid: 8}, {pid: 9}}, seen, func(c candidate) error {
+		probed = append(probed, c.pid)
+		for began := time.Now(); time.Since(began) == 0; { // it takes any time
+		}
+		return nil
+	})
+	if _, again := seen[8]; !slices.Equal(probed, []int{7, 9}) || again || len(seen) != 2 {
+		t.Errorf("files of the processes %v are probed, and %v need not be found again", probed, seen)
+	}
+}
+
 // Each tenant can have a problem stated, however many others have.
 func TestTenantsShareProblems(t *testing.T) {
 	f := New(Options{})
