@@ -52,7 +52,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A pod has its name and namespace from the first sample on, in the forms of containerd and CRI-O with both drivers of cgroups. A user who makes control
+// A pod has its name and namespace from the first sample on, in the forms of containerd and CRI-O. A user who makes control
 // groups with the same names gets neither, although the kubelet has made a directory for a pod of this UID.
 func TestPodsHaveTheirNames(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,6 @@ func TestPodsHaveTheirNames(t *testing.T) {
 	for i, of := range []struct{ group, pod, namespace string }{
 		{group: "kubepods/burstable/podUID/ID", pod: "cart-7d4b9c-x2x9z", namespace: "shop"},
 		{group: "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podUNIT.slice/crio-ID.scope", pod: "db-0", namespace: "shop"},
-		{group: "kubepods/podUID/crio-ID", pod: "queue-1", namespace: "shop"},
 		{group: "kubepods.slice/kubepods-podUNIT.slice/cri-containerd-ID.scope"},
 		{group: "e2euser.slice/kubepods/burstable/podUID/ID", pod: "stolen", namespace: "kube-system"},
 	} {
