@@ -173,11 +173,10 @@ func statedLosses(t *testing.T, c *Collector) stated {
 // earlier reading. The kernel counts a request after it has woken the thread that waits for it.
 func atLeast(t *testing.T, device, op string, since requestCount, n float64) (count requestCount) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if count = statOf(t, device)[op].since(since); count.n >= n {
-			break
-		}
-	}
+	waittest.Until(t, fmt.Sprintf("%v requests of %s", n, op), func() bool {
+		count = statOf(t, device)[op].since(since)
+		return count.n >= n
+	})
 	return count
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/waittest"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -239,12 +240,13 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 	if err := c.kernel.snapshot(0); err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	const enough = 300 * time.Millisecond
 	var from, to uint64
-	for until := time.Now().Add(time.Minute); to-from < uint64(enough) && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	waittest.Until(t, "a loop to have run", func() bool {
 		slot, _ := c.kernel.slotOf(cmd.Process.Pid)
 		if slot < slotFirst {
-			continue
+			return false
 		}
 		c.slots.sampler.Snapshot()
 		// If a thread is switched out between the two snapshots, neither contains its last run. The duty cycle waits in
@@ -255,9 +257,10 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 		if from == 0 {
 			from = to
 		}
-	}
-	if ran := time.Duration(to - from); ran < enough || ran > time.Minute {
-		t.Errorf("a loop has run for %v, want %v soon", ran, enough)
+		return to-from >= uint64(enough)
+	})
+	if ran, most := time.Duration(to-from), time.Since(began); ran > most {
+		t.Errorf("a loop has run for %v within %v", ran, most)
 	}
 }
 
@@ -326,7 +329,7 @@ func TestProgramsMeasureThemselves(t *testing.T) {
 		t.Errorf("measures again after %v", next)
 	}
 	for _, of := range []sampling.Event{sampling.Syscall, sampling.SyscallExit} {
-		if p := c.overhead.costs.Program[of]; p <= 0 || p > 10*time.Microsecond {
+		if p := c.overhead.costs.Program[of]; p <= 0 || p > 100*time.Microsecond {
 			t.Errorf("%s: a program of %v", of, p)
 		}
 	}

@@ -267,7 +267,7 @@ func TestSumsAreThoseOfTheRows(t *testing.T) {
 		}
 		want[slotIdle] = row{} // an interrupt may count while a CPU is idle, and is read after the next switch
 		behind := -1
-		for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); time.Sleep(time.Millisecond) {
 			k.sums.readRows()
 			if behind = k.sums.behind(want); behind < 0 {
 				break
