@@ -200,10 +200,13 @@ func reap(pid int) (int, error) {
 	}
 }
 
+// portsLimit is how long the driver may take to find the ports: below a second on an idle host.
+const portsLimit = 3 * time.Minute
+
 // openPorts opens the virtio ports of these names once the driver has found them.
 func openPorts(names ...string) (map[string]*port, error) {
 	ports := map[string]*port{}
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(portsLimit); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		files, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
 		for _, file := range files {
 			text, _ := os.ReadFile(file)

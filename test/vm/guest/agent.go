@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,30 +36,45 @@ func startAgent(args ...string) (*agent, error) {
 	if err := a.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the agent: %w", err)
 	}
-	for range 300 { // a number of tries, because the clock may be set
-		var text string
-		if text, err = get("/metrics"); err == nil {
-			if strings.Contains(text, callsFamily+"{") {
-				return a, nil
-			}
-			err = errors.New("no system calls are counted")
-		}
-		time.Sleep(200 * time.Millisecond)
+	if err := eventually("system calls are counted", func() bool {
+		text, err := get("/metrics")
+		return err == nil && strings.Contains(text, callsFamily+"{")
+	}); err != nil {
+		a.log()
+		return nil, fmt.Errorf("the agent is not ready: %w", err)
 	}
-	a.log()
-	return nil, fmt.Errorf("the agent is not ready after a minute: %w", err)
+	return a, nil
 }
 
-// confined waits until the agent's start is complete, which ends with its confinement, or until a timeout.
-func (a *agent) confined() error {
-	for range 50 {
+// confined waits until the agent's start is complete, which ends with its confinement.
+func (a *agent) confined() error { return a.waitFor(`teescope_sandbox{mechanism="seccomp"} 1`) }
+
+// attached waits until the agent's start is complete and every probe is attached, except those that need a PMU.
+func (a *agent) attached() error {
+	if err := a.confined(); err != nil {
+		return err
+	}
+	var missing []string
+	err := eventually("all probes are attached", func() bool {
 		text, err := get("/metrics")
-		if err != nil || strings.Contains(text, `teescope_sandbox{mechanism="seccomp"} 1`) {
-			return err
-		}
-		time.Sleep(200 * time.Millisecond)
+		missing = unattached(text)
+		return err == nil && len(missing) == 0
+	})
+	if err != nil {
+		a.log()
+		return fmt.Errorf("%w: %q", err, missing)
 	}
 	return nil
+}
+
+// unattached returns the samples of an exposition about probes that are not attached.
+func unattached(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "teescope_probe_attached{") && strings.HasSuffix(line, "} 0\n") && !strings.Contains(line, `probe="llc_`) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // log prints the agent's log.
@@ -158,7 +172,7 @@ func (a *agent) stop() error {
 func get(path string) (string, error) { return getFrom(address + path) }
 
 func getFrom(from string) (string, error) {
-	client := http.Client{Timeout: 20 * time.Second}
+	client := http.Client{Timeout: time.Minute}
 	resp, err := client.Get(from)
 	if err != nil {
 		return "", err

@@ -3,15 +3,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
 const (
@@ -109,11 +109,9 @@ func readDisk(args []string) error {
 
 // openDisk waits for the disk.
 func openDisk() (f *os.File, err error) {
-	for range 100 {
-		if f, err = os.OpenFile(disk, os.O_RDONLY|syscall.O_DIRECT, 0); err == nil || !strings.Contains(err.Error(), "no such") {
-			return f, err
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return nil, err
+	there := eventually("the disk is there", func() bool {
+		f, err = os.OpenFile(disk, os.O_RDONLY|syscall.O_DIRECT, 0)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
+	return f, errors.Join(err, there)
 }

@@ -205,18 +205,14 @@ func (a *agent) virtualize() error {
 
 // waitFor waits until the exposition contains all texts.
 func (a *agent) waitFor(texts ...string) error {
-	for range 40 {
+	err := eventually(fmt.Sprintf("the exposition contains %q", texts), func() bool {
 		got, err := get("/metrics")
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(texts, func(t string) bool { return !strings.Contains(got, t) }) {
-			return nil
-		}
-		time.Sleep(300 * time.Millisecond)
+		return err == nil && !slices.ContainsFunc(texts, func(t string) bool { return !strings.Contains(got, t) })
+	})
+	if err != nil {
+		a.log()
 	}
-	a.log()
-	return fmt.Errorf("the exposition never contained %q", texts)
+	return err
 }
 
 // loadModules loads modules in this order.

@@ -41,6 +41,15 @@ func run(name string, args []string) error {
 	return scenario()
 }
 
+// uptime prints for how long the machine has run.
+func uptime(name string) error {
+	text, err := os.ReadFile("/proc/uptime")
+	if err == nil {
+		section(name, string(text))
+	}
+	return err
+}
+
 // section prints a result under a name.
 func section(name, text string) {
 	fmt.Printf("==== %s\n%s\n==== end\n", name, strings.TrimSuffix(text, "\n"))
@@ -60,6 +69,9 @@ func count() error {
 	if err != nil {
 		return err
 	}
+	if err := a.attached(); err != nil {
+		return err
+	}
 	for range 10 {
 		if err := known("1000"); err != nil {
 			return err
@@ -68,14 +80,14 @@ func count() error {
 	if err := threaded(); err != nil {
 		return err
 	}
-	if err := a.confined(); err != nil {
-		return err
-	}
 	end, err := waits()
 	if err != nil {
 		return err
 	}
 	if err := a.metrics("exposition"); err != nil {
+		return err
+	}
+	if err := uptime("uptime"); err != nil {
 		return err
 	}
 	if err := end(); err != nil {

@@ -160,7 +160,7 @@ func systemctl(args ...string) (string, error) {
 
 // eventually waits for a condition. The limit is that of a machine that hangs, not of a slow one.
 func eventually(what string, holds func() bool) error {
-	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		if holds() {
 			return nil
 		}
