@@ -5,9 +5,12 @@ package record
 import (
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/watch"
 	"github.com/teescope/teescope/internal/run"
 )
 
@@ -29,5 +32,24 @@ func TestConditionsOfCommandAndServers(t *testing.T) {
 	}
 	if !has("kernel") || !has("me.program_sha256") || has("me.kernel") || has("me.tee") {
 		t.Errorf("conditions are %+v", all)
+	}
+}
+
+// A set-up command may start a server again. The conditions are those of the process that runs.
+func TestServersThatStartedAgain(t *testing.T) {
+	rule, err := watch.Parse("pid=" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newChooser("/proc", t.TempDir(), []watch.Rule{rule}, nil)
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSpace(string(comm))
+	const ended = 1 << 30
+	c.found[name] = ended
+	if _, err := c.watched(); err != nil || c.servers()[name] != os.Getpid() {
+		t.Errorf("servers are %v, want this process: %v", c.servers(), err)
 	}
 }

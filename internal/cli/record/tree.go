@@ -91,7 +91,7 @@ func (c *chooser) watched() (silent []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the processes to watch: %w", err)
 	}
-	matched, servers := make([]bool, len(c.rules)), map[int]string{}
+	matched, servers, named := make([]bool, len(c.rules)), map[int]string{}, map[string]int{}
 	for _, pid := range pids {
 		p, ok := watch.Look(c.proc, c.names, c.reads, pid)
 		if !ok {
@@ -102,13 +102,16 @@ func (c *chooser) watched() (silent []string, err error) {
 			if r.Match(p) {
 				matched[i] = true
 				servers[p.PID] = p.Workload
-				c.find(p)
+				if _, known := named[p.Comm]; !known {
+					named[p.Comm] = p.PID
+				}
 				c.choose(p.Workload, false)
 			}
 		}
 	}
 	c.mu.Lock()
 	c.match = servers
+	c.keepFound(named)
 	c.mu.Unlock()
 	for i, r := range c.rules {
 		if !matched[i] {
@@ -176,12 +179,13 @@ func (c *chooser) descendants(root int) []int {
 	return all
 }
 
-// find keeps a process that matches a rule, the first of its name.
-func (c *chooser) find(p watch.Process) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, known := c.found[p.Comm]; !known && len(c.found) < len(c.rules) {
-		c.found[p.Comm] = p.PID
+// keepFound keeps a process for each name of those that match: the first one that runs. It needs the lock.
+func (c *chooser) keepFound(named map[string]int) {
+	for comm, pid := range named {
+		old, known := c.found[comm]
+		if _, runs := c.match[old]; !runs && (known || len(c.found) < len(c.rules)) {
+			c.found[comm] = pid
+		}
 	}
 }
 
