@@ -63,18 +63,6 @@ func (s *teescope) endsSoon(t *testing.T) {
 	}
 }
 
-// answers scrapes an agent and checks that no collector has failed.
-func (s *teescope) answers(t *testing.T) samples {
-	t.Helper()
-	at := s.scrape(t)
-	for _, one := range at.all {
-		if one.name == "teescope_collector_success" && one.value != 1 {
-			t.Errorf("the collector %s has failed", one.labels["collector"])
-		}
-	}
-	return at
-}
-
 // Processes of which the command line, the mappings and the program file cannot be read: the agent continues, names other
 // programs and ends after SIGTERM. It also starts while they hang.
 func TestProcessesThatNeverAnswer(t *testing.T) {

@@ -40,9 +40,15 @@ type bracket struct{ before, after float64 }
 // bracketed scrapes between two readings of a kernel counter.
 func bracketed(t *testing.T, a *teescope, key string) (samples, bracket) {
 	t.Helper()
-	before := procStat(t, key)
-	s := a.scrape(t)
-	return s, bracket{before, procStat(t, key)}
+	var s samples
+	var around bracket
+	eventually(t, testLimit, "a scrape in which no collector fails", func() error {
+		around.before = procStat(t, key)
+		s = a.scrape(t)
+		around.after = procStat(t, key)
+		return s.failed()
+	})
+	return s, around
 }
 
 // precise reports whether the growth between two brackets is known to a fifth, so that an error of a half or a double always

@@ -79,7 +79,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// nobody is the user without any privilege.
+// nobody: the user without any privilege.
 const nobody = 65534
 
 func TestNotRoot(t *testing.T) {

@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -58,6 +59,29 @@ func (s *teescope) scrape(t *testing.T) samples {
 		}
 	}
 	return got
+}
+
+// answers scrapes until no collector fails. On a busy machine one may have no time in a scrape.
+func (s *teescope) answers(t *testing.T) (at samples) {
+	t.Helper()
+	eventually(t, testLimit, "a scrape in which no collector fails", func() error {
+		at = s.scrape(t)
+		return at.failed()
+	})
+	return at
+}
+
+// failed returns an error if a collector failed in a scrape.
+func (s samples) failed() error {
+	if !s.has("teescope_collector_success") {
+		return errors.New("no teescope_collector_success")
+	}
+	for _, one := range s.all {
+		if one.name == "teescope_collector_success" && one.value != 1 {
+			return fmt.Errorf("the collector %s failed", one.labels["collector"])
+		}
+	}
+	return nil
 }
 
 // parts returns the series of a histogram. Bounds have four digits.
