@@ -200,7 +200,7 @@ func (e *engine) reportKill(ctx context.Context, out io.Writer, s *server, o opt
 		if err := s.reportSent(ctx, out); err != nil {
 			return err
 		}
-		if err := has.reportLost(ctx, out, s, int(time.Since(before).Seconds())); err != nil {
+		if err := reportLost(ctx, out, s, has, int(time.Since(before).Seconds())); err != nil {
 			return err
 		}
 	}
@@ -236,15 +236,15 @@ func (s *server) reportSent(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// reportLost compares the number of samples of the last seconds in an engine with those of the server own.
-func (s *server) reportLost(ctx context.Context, out io.Writer, own *server, seconds int) error {
+// reportLost compares the number of samples of the last seconds in the server own with those of a server that queries an engine.
+func reportLost(ctx context.Context, out io.Writer, own, elsewhere *server, seconds int) error {
 	at := fmt.Sprint(time.Now().Unix() - 10) // what is later may be on its way
 	for _, query := range []string{
 		fmt.Sprintf(`sum(count_over_time(up{job="teescope",instance=~"node.*"}[%ds]))`, seconds),
 		fmt.Sprintf(`sum(count_over_time(teescope_syscalls_total{job="teescope",syscall="read"}[%ds]))`, seconds),
 	} {
 		var n [2]float64
-		for i, of := range []*server{own, s} {
+		for i, of := range []*server{own, elsewhere} {
 			var err error
 			if n[i], err = of.numberAt(ctx, query, at); err != nil {
 				return err

@@ -150,7 +150,7 @@ func (o options) reportElsewhere(ctx context.Context, out io.Writer, e *engine, 
 	}
 	fmt.Fprintf(out, "\nthe same from %s:\n", e.query)
 	err = errors.Join(s.reportQueries(ctx, out, queries, o), s.reportAnalysis(ctx, out), s.report(out, "after the queries"),
-		e.report(out, "after the queries"), own.reportSent(ctx, out), s.reportLost(ctx, out, own, int(o.settle.Seconds())), s.stop())
+		e.report(out, "after the queries"), own.reportSent(ctx, out), reportLost(ctx, out, own, s, int(o.settle.Seconds())), s.stop())
 	after, wrong := e.cost()
 	fmt.Fprintf(out, "%s used %.1f s of CPU time for that\n", e.query, (after.cpu - before.cpu).Seconds())
 	return errors.Join(err, wrong)

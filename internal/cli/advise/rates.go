@@ -58,7 +58,7 @@ func Rates(ctx context.Context, r engine.Result, of Of) *advise.Rates {
 		return nil
 	}
 	name := of.matcher()
-	// Of several methods that count the same exits, the one with the most counts.
+	// If several methods count the same exits, the one with the most counts.
 	crossings := func(kind string) []query.Sample {
 		return asker.Instant(fmt.Sprintf(`max by (workload, instance) (sum by (workload, instance, source) (rate(teescope_enclave_transitions_total{kind="%s",%s}[%s])))`, kind, name, query.Duration(r.Window)), r.At)
 	}

@@ -61,7 +61,7 @@ type covering struct {
 }
 
 // Kallsyms returns the functions of ascending addresses in /proc/kallsyms. Shown is false if the kernel hides addresses, which are then all
-// 0. A function ends where the next one begins. Of several with the same address, the first counts. The memory depends on the addresses
+// 0. A function ends where the next one begins. The first of several with the same address counts. The memory depends on the addresses
 // only.
 func Kallsyms(in io.Reader, addresses []uint64) (found []KernelSymbol, shown bool, err error) {
 	all := make([]covering, len(addresses))

@@ -43,7 +43,7 @@ func (a advisor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusNotFound, "This server reaches no agent"+asCommand)
 		return
 	}
-	end, err := a.alone(r)
+	end, err := alone(r, a.asking)
 	if err != nil {
 		answer(http.StatusServiceUnavailable, "Reading the manifest: "+err.Error())
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
@@ -76,7 +77,7 @@ func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report rende
 			return report, now, false
 		}
 	}
-	end, err := a.alone(r)
+	end, err := alone(r, a.asking)
 	if err == nil {
 		defer end()
 		report, err = a.reportOf(r.Context(), at)
@@ -90,8 +91,8 @@ func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report rende
 
 // alone waits until no other request that takes long is answered. A client that sends many delays those of another client by one of
 // them. The caller calls end after its own.
-func (a *Analyst) alone(r *http.Request) (end func(), err error) {
-	if end = a.asking.TakeWithin(r.Context(), r.RemoteAddr, patience); end == nil {
+func alone(r *http.Request, turn *clientname.Places) (end func(), err error) {
+	if end = turn.TakeWithin(r.Context(), r.RemoteAddr, patience); end == nil {
 		return nil, errors.New("another analysis is running: try again in a moment")
 	}
 	return end, nil

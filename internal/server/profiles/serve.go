@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/codelink"
+	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/run/profile"
@@ -349,7 +350,7 @@ func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, wrong error, work
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	err := s.alone(ctx, r.RemoteAddr, work)
+	err := alone(ctx, s.turns, s.queries, r.RemoteAddr, work)
 	if err != nil {
 		refuse(w, err)
 	}
@@ -358,15 +359,15 @@ func (s *Store) inTurn(w http.ResponseWriter, r *http.Request, wrong error, work
 
 // alone runs the work for the client at an address while no other query runs. A client that sends many requests delays those of another
 // client by one of them. The place is free again before the answer is sent: a client may read slowly.
-func (s *Store) alone(ctx context.Context, address string, work func(context.Context) error) error {
-	end := s.turns.Take(ctx, address)
+func alone(ctx context.Context, turns *clientname.Places, queries chan struct{}, address string, work func(context.Context) error) error {
+	end := turns.Take(ctx, address)
 	if end == nil {
 		return errBusy
 	}
 	defer end()
 	select {
-	case s.queries <- struct{}{}:
-		defer func() { <-s.queries }()
+	case queries <- struct{}{}:
+		defer func() { <-queries }()
 		return work(ctx)
 	case <-ctx.Done():
 		return errBusy

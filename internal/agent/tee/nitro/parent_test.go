@@ -77,7 +77,7 @@ func TestManyProcessesPretend(t *testing.T) {
 	}
 }
 
-// Of an enclave whose process does not answer only its existence is known: no name, and no number of CPUs or bytes.
+// If the process of an enclave does not answer, only its existence is known: no name, and no number of CPUs or bytes.
 func TestAnEnclaveWhoseProcessDoesNotAnswer(t *testing.T) {
 	roots := parent(t, map[string]string{
 		"proc/100/comm": "nitro-cli\n", "proc/100/cmdline": "nitro-cli\x00run-enclave\x00--cpu-count\x002\x00--memory=512\x00--enclave-name\x00signer\x00",
