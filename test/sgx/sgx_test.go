@@ -180,8 +180,8 @@ func boot(t *testing.T, kernel string, programs []string) *machine {
 		run = "../../testbed/run"
 	}
 	args := []string{
-		"-kernel", kernel, "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", mib), "-timeout", "20m",
-		"-in", "testdata/guest.sh", "-to", m.dir, "-out", "agent.log", "-out", "pids", "-out", "kernel.log", "-out", "kernel.status",
+		"-kernel", kernel, "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", mib), "-timeout", "40m",
+		"-in", "testdata/guest.sh", "-in", "testdata/common.sh", "-to", m.dir, "-out", "agent.log", "-out", "pids", "-out", "kernel.log", "-out", "kernel.status",
 	}
 	for _, p := range programs {
 		args = append(args, "-in", p)

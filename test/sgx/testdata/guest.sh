@@ -2,36 +2,33 @@
 # Runs in the virtual SGX machine. Each name that look gets is a moment, with the figures of teescope and the counts of
 # the machine.
 set -u
+. ./common.sh
 counted=/sys/module/swsgx/parameters
 free() { cat $counted/free; }
 
-look() {
+# look NAME is a moment at which programs may run, still NAME one at which no page moves, and rested NAME one at which early has the only
+# enclave. The driver frees the pages of an enclave some time after its process has ended. How many are free then is not known: those of early
+# may have been evicted.
+look() { until_so looked "$1"; }
+still() { until_so unmoved "$1"; }
+rested() { until_so alone "$1"; }
+looked() {
 	free >"free.$1"
 	cat $counted/stats >"stats.$1"
 	cat /proc/uptime >"uptime.$1"
-	wget -qO "metrics.$1" http://127.0.0.1:9750/metrics
+	complete "metrics.$1"
+	status=$?
 	free >>"free.$1"
+	return $status
 }
-
-# The driver frees pages after a process has ended: wait until as many are free as before.
-settle() {
-	tries=0
-	while [ "$(free)" != "$1" ] && [ $tries -lt 100 ]; do
-		sleep 0.1
-		tries=$((tries + 1))
-	done
-}
+unmoved() { looked "$1" && [ "$(uniq "free.$1" | wc -l)" = 1 ]; }
+alone() { unmoved "$1" && grep -q '^sgx_enclaves{state="initialized"} 1$' "metrics.$1" && grep -q '^sgx_enclaves{state="uninitialized"} 0$' "metrics.$1"; }
 
 stat() { sed -n "s/^$1 //p" $counted/stats; }
 
 # Waits until a counter of the machine has grown by a number.
-grown() {
-	tries=0
-	while [ "$(stat "$1")" -lt $(($2 + $3)) ] && [ $tries -lt 3000 ]; do
-		sleep 0.1
-		tries=$((tries + 1))
-	done
-}
+grown() { until_so reached "$1" $(($2 + $3)); }
+reached() { [ "$(stat "$1")" -ge "$2" ]; }
 
 # A program with another name is another workload.
 as() { cp "/testbed/$1" "/testbed/$2"; }
@@ -46,14 +43,10 @@ grown einit 0 1
 
 # No budget: an emulated processor takes 50 us for a context switch that is counted, so that the agent would warn of it.
 ./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --overhead.budget 100% --watch comm=pingpong >agent.log 2>&1 &
-tries=0
-while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 3000 ]; do
-	sleep 0.1
-	tries=$((tries + 1))
-done
+ready() { wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; }
+until_so ready
 echo 1 >/proc/sys/kernel/bpf_stats_enabled # what each hook costs
-rest=$(free)
-look start
+still start
 
 as paging neighbour
 evicted=$(stat ewb)
@@ -66,8 +59,7 @@ grown ewb "$evicted" 800
 look paging
 kill $first $second
 wait $first $second
-settle "$rest"
-look paged
+rested paged
 
 # A part of a large enclave is used, and does not fit.
 as paging steady
@@ -78,54 +70,53 @@ grown eldu "$loaded" 6000
 look steady
 kill -9 $steady
 wait $steady
-settle "$rest"
+rested between
 
 churn -count 8 -live 8 -pages 16 -seconds 0 >churn.json
-settle "$rest"
-look churned
+rested churned
 
 # Half of the enclave is added while it runs (SGX2).
 as paging grower
 grower -mib 2 -working 2 -dynamic 1 -count 1 >grower.json
-settle "$rest"
-look grown
+rested grown
 
 # Crossings are counted and timed from the time at which the functions of a process are probed. It is stopped while it is
 # looked at. Each OCALL takes 2 ms.
 pingpong -count 0 -ocalls 3 -pause 2000 >pingpong.json &
 ping=$!
-tries=0
-until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 300 ]; do
-	sleep 1
-	tries=$((tries + 1))
-done
+probed() { wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"'; }
+until_so probed
 kill -STOP $ping
-sleep 1
+until_so stopped $ping
 look pinged
 entered=$(stat eenter)
 kill -CONT $ping
 grown eenter "$entered" 400 # 100 ECALLs
 kill -STOP $ping
-sleep 1
+until_so stopped $ping
 look ponged
 kill -9 $ping
 wait $ping
-settle "$rest"
+rested between
 
 # The process that created the enclave ends first. Its child continues to use it.
 as twoproc orphan
 entered=$(stat eenter)
-orphan -count 0 -seconds 600 >orphan.json &
+orphan -count 0 -seconds 3600 >orphan.json &
 parent=$!
 grown eenter "$entered" 50
-child=$(cat /proc/$parent/task/$parent/children)
-child=${child%% *}
+forked() {
+	child=$(cat /proc/$parent/task/$parent/children)
+	child=${child%% *}
+	[ -n "$child" ]
+}
+until_so forked
 look both
 kill -9 $parent
-sleep 1
+wait $parent
 look orphan
 kill -9 "$child"
-settle "$rest"
+rested between
 
 twoproc -count 50 >twoproc.json
 
@@ -137,7 +128,6 @@ victim=$!
 grown eenter "$entered" 10
 look victim
 kill -9 $victim
-settle "$rest"
-look end
+rested end
 echo "$early $parent $child" >pids
 kill $early
