@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"runtime"
@@ -68,6 +69,7 @@ func (s simulated) Instant(ctx context.Context, expr string, at time.Time) ([]qu
 		s.progress.saw(name[1], s.machines)
 		samples, err := s.Source.Instant(ctx, strings.ReplaceAll(expr, name[1], host), at)
 		for i := range samples {
+			samples[i].Labels = maps.Clone(samples[i].Labels) // equal labels are one map
 			samples[i].Labels["instance"] = name[1]
 		}
 		return samples, err
