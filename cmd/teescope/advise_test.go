@@ -130,8 +130,8 @@ func TestAdviseNamesUnusedVariables(t *testing.T) {
 	if err := os.WriteFile("app.manifest.template", []byte("loader.log_level = \"{{ log_level }}\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text, _, err := execute(t, "advise", "--manifest", "app.manifest.template", "--define", "log_levle=debug", "--define", "log_level=error")
-	if err != nil || !strings.Contains(text, "Warning: --define log_levle has no effect: no mark {{ ... }} of app.manifest.template has") || strings.Contains(text, "--define log_level has") {
+	text, _, err := execute(t, "advise", "--manifest", "app.manifest.template", "--define", "log_levels=debug", "--define", "log_level=error")
+	if err != nil || !strings.Contains(text, "Warning: --define log_levels has no effect: no mark {{ ... }} of app.manifest.template has") || strings.Contains(text, "--define log_level has") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
