@@ -34,7 +34,7 @@ enum users_entry {
 enum users_error {
 	USERS_CHANGED = 1, /* the mappings changed while they were read */
 	USERS_MANY,	   /* there are too many */
-	USERS_UNKNOWN,	   /* the kernel does not report whose a mapping is */
+	USERS_UNKNOWN,	   /* this kernel does not report whose a mapping is */
 };
 
 /*

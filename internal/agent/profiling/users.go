@@ -16,16 +16,17 @@ import (
 type fileUsers struct {
 	entries []uint64 // shared with the program
 	call    func() error
+	refused error // why the kernel does not run the program, as those before 5.17
 }
 
-// errNoUsers is the error on kernels before 5.17.
-var errNoUsers = errors.New("before Linux 5.17, the kernel does not report which processes map a file")
+// ErrNotReported means that this kernel never reports which processes map a file.
+var ErrNotReported = errors.New("the kernel does not report which processes map a file")
 
 // errUsers are the errors of the program.
 var errUsers = map[uint64]error{
 	usersChanged: errors.New("the mappings of the file change"),
 	usersMany:    errors.New("the file is mapped too often"),
-	usersUnknown: errors.New("the kernel does not report whose a mapping of the file is"),
+	usersUnknown: fmt.Errorf("%w: it has no memory control groups", ErrNotReported),
 }
 
 // loadUsers loads the program that finds them. Without it, nothing else is missing.
@@ -34,9 +35,8 @@ func loadUsers(s *Sampler) error {
 	if err != nil {
 		return err
 	}
-	if call, err := s.object.Call("mapped_by"); err == nil {
-		s.users = &fileUsers{entries, call}
-	}
+	call, refused := s.object.Call("mapped_by")
+	s.users = &fileUsers{entries, call, refused}
 	return nil
 }
 
@@ -44,8 +44,8 @@ func loadUsers(s *Sampler) error {
 // for one that holds the lock of its memory. Two equal answers are required, because mappings can change while the kernel's tree of them is
 // read.
 func MappedBy(s *Sampler, address uint64) (pids []int, err error) {
-	if s.users == nil {
-		return nil, errNoUsers
+	if err := s.users.refused; err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotReported, err)
 	}
 	const attempts = 8
 	var before []int

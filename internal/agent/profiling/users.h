@@ -70,6 +70,7 @@ struct tree_walk {
 	struct mm_struct___owned *own;
 	struct rb_node *at;
 	struct rb_node *from;
+	u32 up;	  /* from is a child of at, and not its parent */
 	u32 last; /* process */
 	u32 n;
 	u32 seen_own;
@@ -101,9 +102,10 @@ static __always_inline s32 add_user(struct tree_walk *w, struct rb_node *node)
 		return 0;
 	if (!bpf_core_field_exists(mm->owner))
 		return USERS_UNKNOWN;
+	/* A process that ends has no owner any more. Others may still hold its memory. */
 	if (bpf_core_read(&owner, sizeof(owner), &mm->owner) || !owner ||
 	    bpf_core_read(&tgid, sizeof(tgid), &owner->tgid) || !tgid)
-		return USERS_UNKNOWN;
+		return USERS_CHANGED;
 	if (tgid == w->last)
 		return 0;
 	if (USERS_FIRST + w->n >= USERS_ROW)
@@ -132,13 +134,14 @@ static long walk_users(u32 index, struct tree_walk *w)
 	parent = (void *)(is.parent & ~3UL);
 	right = is.right;
 	left = is.left;
-	if (w->from == parent) {
+	/* A rotation can make the parent a child. Then the walk would skip nodes. */
+	if (!w->up && w->from == parent) {
 		visit = !left;
 		next = left;
-	} else if (w->from == left) {
+	} else if (w->up && w->from == left) {
 		visit = true;
 		next = NULL;
-	} else if (w->from == right) {
+	} else if (w->up && w->from == right) {
 		next = parent;
 	} else {
 		w->error = USERS_CHANGED;
@@ -150,6 +153,7 @@ static long walk_users(u32 index, struct tree_walk *w)
 			return 1;
 		next = right ? right : parent;
 	}
+	w->up = next == parent;
 	w->from = node;
 	w->at = next;
 	return 0;

@@ -5,8 +5,10 @@ package calls
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -125,15 +127,21 @@ func (u *users) finish() {
 }
 
 // answer returns an error if a process that maps a file holds the lock of its memory, or may do so. mappedBy returns the processes that
-// map it. If it cannot, those of the scan count, and a process with unknown mappings may be one of them.
+// map it. On kernels that never report them those of the scan count, and a process with unknown mappings may be one of them. Another
+// error is one of this time: the scan does not know processes that have ended and whose memory is still held.
 func (u *users) answer(file hostfs.FileID, mappedBy func() ([]int, error)) error {
 	of := u.now.of[file]
-	if all, err := mappedBy(); err == nil {
-		of = all
-	} else if u.unknown != nil {
+	switch all, err := mappedBy(); {
+	case err == nil:
+		of = slices.Concat(of, all)
+	case !errors.Is(err, profiling.ErrNotReported):
+		return fmt.Errorf("%w: %w", host.ErrUnsafe, err)
+	case u.unknown != nil:
 		return fmt.Errorf("%w: %w", host.ErrUnsafe, u.unknown)
-	} else if one := u.mayMap(of); one != nil {
-		return fmt.Errorf("%w: process %d: %w", host.ErrUnsafe, one.pid, one.err)
+	default:
+		if one := u.mayMap(of); one != nil {
+			return fmt.Errorf("%w: process %d: %w", host.ErrUnsafe, one.pid, one.err)
+		}
 	}
 	for _, pid := range of {
 		if err := u.host.Answers(uint32(pid)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/hostfstest"
@@ -66,7 +67,7 @@ func started(t *testing.T, proc string, pid, ticks, stack int) {
 var shared, private = hostfs.FileID{Device: 1, Inode: 2}, hostfs.FileID{Device: 1, Inode: 3}
 
 // notKnown is the answer of a kernel that does not know which processes map a file.
-func notKnown() ([]int, error) { return nil, errors.New("not known") }
+func notKnown() ([]int, error) { return nil, profiling.ErrNotReported }
 
 // A process that has never answered may map the files of its own mount namespace and tenant, and no others.
 func TestAProcessThatDoesNotAnswerConcernsItsOwnFiles(t *testing.T) {
