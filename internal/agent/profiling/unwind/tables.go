@@ -33,7 +33,7 @@ type Tables struct {
 	symbols   *symbol.Table
 	room      *room
 	files     map[any]*rows               // by the version of the file
-	without   map[*executable.Program]int // how many rows the file needs, 0 if it has none
+	without   map[*executable.Program]int // how many rows the file needs, at least 1 if it is not known, or 0 if it has none
 	processes map[profiling.Process]*process
 	spent     map[tenant.Tenant]time.Duration // for sections
 	full      bool
@@ -45,6 +45,7 @@ type process struct {
 	looks int
 	files []*rows
 	set   bool // the sampler has its code
+	short bool // a file of it has no tables, because there was no room or no time
 }
 
 // New returns tables without a file.
@@ -62,6 +63,7 @@ func (t *Tables) evict(of *rows) {
 	for id, is := range t.processes {
 		if slices.Contains(is.files, of) {
 			t.lost = errors.Join(t.lost, t.set(id, is, nil, nil))
+			is.short = true
 		}
 	}
 }
@@ -83,7 +85,7 @@ func (t *Tables) Add(p *symbol.Process) error {
 		is = &process{}
 		t.processes[p.Process] = is
 	}
-	is.looks = p.Looks()
+	is.looks, is.short = p.Looks(), false
 	if p.Mappings() > profiling.MaxMappings { // and their files must not be opened
 		t.full = true
 		return t.set(p.Process, is, nil, nil)
@@ -94,7 +96,9 @@ func (t *Tables) Add(p *symbol.Process) error {
 	for _, c := range t.symbols.Code(p) {
 		one := profiling.Code{Start: c.Start, End: c.End}
 		if linked, ok := linkedAt(c.Program, c.Offset); ok {
-			if of := t.rows(owner, c); of != nil {
+			of := t.rows(owner, c)
+			is.short = is.short || of == nil && t.without[c.Program] > 0
+			if of != nil {
 				one.Bias, one.First, one.N = c.Start-linked, of.first, of.n
 				files = append(files, of)
 			}
@@ -134,7 +138,7 @@ func linkedAt(p *executable.Program, offset uint64) (uint64, bool) {
 	return p.Address(offset, 0)
 }
 
-// Prune removes the tables of ended processes.
+// Prune removes the tables of ended processes. Those that had no room or no time are tried again at their next sample.
 func (t *Tables) Prune(gone []profiling.Process) error {
 	t.full = false
 	for of, spent := range t.spent {
@@ -145,6 +149,11 @@ func (t *Tables) Prune(gone []profiling.Process) error {
 	for of, needs := range t.without {
 		if len(t.without) > maxPrograms || needs > 0 && needs <= t.room.available(needs, tenant.Tenant{}) {
 			delete(t.without, of) // it is tried again
+		}
+	}
+	for _, is := range t.processes {
+		if is.short {
+			is.looks = 0
 		}
 	}
 	errs := []error{t.lost}
@@ -164,7 +173,8 @@ func (t *Tables) rows(owner tenant.Tenant, of symbol.Code) *rows {
 		t.room.use(have, owner)
 		return have
 	}
-	if _, without := t.without[of.Program]; without {
+	if needs, without := t.without[of.Program]; without {
+		t.full = t.full || needs > 0
 		return nil
 	}
 	if !t.mayRead(owner) {
