@@ -55,8 +55,9 @@ func (r *RemoteWrite) configs(interval time.Duration) []map[string]any {
 			"queue_config": map[string]any{
 				"batch_send_deadline":  model.Duration(min(interval, 5*time.Second)).String(),
 				"max_samples_per_send": batchSize, "capacity": shardCapacity, "max_shards": max(2, maxShards/len(r.URLs)), "min_shards": 1,
-				// A receiver that limits the rate, such as Mimir, takes the samples later.
-				"retry_on_http_429": true,
+				// A receiver that limits the rate, such as Mimir, takes the samples later. One that refuses the same samples each time must not
+				// block the others for ever. The log has no older samples: it is cut at each block of two hours.
+				"retry_on_http_429": true, "sample_age_limit": "4h",
 			},
 		})
 	}
