@@ -67,6 +67,8 @@ type scraped struct {
 // while a figure is missing that may be there later, because the agent or one of its collectors had no time. The user can
 // end this.
 func (s *sampler) ask(ctx context.Context, end bool) (got scraped, err error) {
+	ctx, cancel := hurried(ctx, s.hurry)
+	defer cancel()
 	limit := failsFor
 	for began, pause := time.Now(), askAgain; ; pause *= 2 {
 		got, err = s.once(ctx)
@@ -96,6 +98,27 @@ func (s *sampler) ask(ctx context.Context, end bool) (got scraped, err error) {
 		}
 	}
 	return got, err
+}
+
+// lastAnswer is the time that a request in flight has when the user ends the waiting.
+const lastAnswer = 2 * time.Second
+
+// hurried returns a context that ends lastAnswer after hurry is closed.
+func hurried(ctx context.Context, hurry <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-hurry:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(lastAnswer):
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // once requests all metrics once.
