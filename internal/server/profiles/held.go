@@ -3,6 +3,7 @@
 package profiles
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"time"
@@ -28,11 +29,12 @@ func (s *Store) Held(event codelink.Event, workload string, start, end time.Time
 }
 
 // having returns the profiles with a sample of a workload, of the last maxRead ones, or all for an empty name.
-func having(s *Store, workload string, entries []entry) []entry {
+// Files are not read any more when ctx has ended.
+func having(ctx context.Context, s *Store, workload string, entries []entry) []entry {
 	if workload == "" {
 		return entries
 	}
-	return slices.DeleteFunc(last(entries), func(e entry) bool { return !s.workloads(e)[workload] })
+	return slices.DeleteFunc(last(entries), func(e entry) bool { return ctx.Err() != nil || !s.workloads(e)[workload] })
 }
 
 // last returns the last maxRead profiles.

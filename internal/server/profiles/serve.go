@@ -83,9 +83,9 @@ func (s *Store) serveList(w http.ResponseWriter, r *http.Request) {
 			"the time range has %d profiles; the maximum with a workload is %d: use a shorter range", len(entries), maxRead))
 		return
 	}
-	entries = having(s, workload, entries)
+	entries = having(r.Context(), s, workload, entries)
 	for _, other := range codelink.Events()[1:] {
-		if n := len(having(s, workload, s.between(other, start, end))); n > 0 {
+		if n := len(having(r.Context(), s, workload, s.between(other, start, end))); n > 0 {
 			k.Events[other] = n
 		}
 	}
