@@ -59,8 +59,9 @@ func Changed(q *query.Asker, expr string, from, event, to time.Time, part time.D
 	return c
 }
 
-// leastParts is the least number of values with which 95 % intervals cover the median at any autocorrelation
-// (stat.TestIntervalsOfDependentValues).
+// leastParts is the least number of values on each side for an interval. Fewer values do not show whether they depend on each other.
+// Of 95 % intervals of 10 values that have ends, 90 % or more cover the median up to an autocorrelation of 0.5
+// (docs/decisions/analysis.md).
 const leastParts = 8
 
 // values returns the finite values of the only series of a query.
