@@ -22,7 +22,7 @@ func outOfMemory() advise.Rule {
 			}
 			a := configured(analysis.High, analysis.Likely, "Gramine found no memory in the enclave. When the library OS itself finds none, the process ends. When a checkpoint finds none, fork fails.")
 			a.Seen = []advise.Seen{seen("errors of memory", float64(f.Log.OutOfMemory.Count), "1", at(f.LogFile, f.Log.OutOfMemory.Line))}
-			a.Do = []string{"double sgx.enclave_size until the message is gone"}
+			a.Do = []string{"double sgx.enclave_size until the message is gone. After each change, use the log of the new manifest here"}
 			if f.Manifest == nil {
 				return a
 			}
