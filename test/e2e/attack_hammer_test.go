@@ -173,7 +173,7 @@ func TestAttackHammeredMetrics(t *testing.T) {
 	close(stop)
 	<-done
 	t.Logf("a regular scraper: %d scrapes, %d of them took more than 10 s, %v", scrapes, late, failed)
-	if failed != nil || late > scrapes/4 { // the machine may stall
+	if failed != nil || late > max(2, scrapes/4) { // the machine may stall
 		t.Error("a regular scraper is not served")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -57,7 +58,7 @@ const portsFrom, portsMany = 17_500, 2_500
 // portsGiven counts the ports that FreeAddr has tried. The first one differs between processes.
 var (
 	portsGiven atomic.Uint32
-	firstPort  = uint32(97 * os.Getpid() % portsMany)
+	firstPort  = rand.Uint32N(portsMany)
 )
 
 // FreeAddr returns an address of this machine on which nothing listens. Neither the kernel nor this function gives it to another
