@@ -155,6 +155,10 @@ func TestNamesAreThoseOfPerf(t *testing.T) {
 			if one, ok := alias[p.Frames[i].Function]; ok {
 				p.Frames[i].Function = one
 			}
+			// perf looks for an eBPF program when it prints. The one of another program may have ended then.
+			if strings.HasPrefix(p.Frames[i].Function, "bpf_prog_") {
+				p.Frames[i].Function = ""
+			}
 		}
 	}
 	equal(t, byStack(got, nil), byStack(want, nil))
