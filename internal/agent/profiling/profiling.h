@@ -15,10 +15,10 @@ enum limits {
 		16384, /* processes that are not sampled; a forgotten one is sampled, and ignored again */
 	BEGUN = 16384, /* threads in a sampled call or wait */
 	TABLES_SEEN = 256,
-	MAPPINGS = 128,	  /* of code of a process that is unwound */
-	UNWOUND = 1024,	  /* processes that are unwound */
-	COMPAT = 0x10000, /* a call of a 32-bit program, which has other numbers */
-	USERS_ROW = 4096, /* entries of an answer about the processes that map a file */
+	MAPPINGS = 128,	       /* of code of a process that is unwound */
+	UNWOUND = 1024,	       /* processes that are unwound */
+	COMPAT = 0x10000,      /* a call of a 32-bit program, which has other numbers */
+	USERS_ROW = 4096,      /* entries of an answer about the processes that map a file */
 	USERS_STEPS = 1 << 15, /* through its mappings, of which each takes two */
 };
 

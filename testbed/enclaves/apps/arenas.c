@@ -48,7 +48,9 @@ int main(int argc, char **argv)
 		{"hold", &hold, "1: the threads live until the program is killed"},
 		{},
 	};
-	bool gramine = argc > 3 && !strcmp(argv[2], "init"); // LOADER LIBPAL init APPLICATION, as Gramine's command line
+	bool gramine = argc > 3 &&
+		       !strcmp(argv[2],
+			       "init"); // LOADER LIBPAL init APPLICATION, as Gramine's command line
 	pthread_t *all;
 	pthread_attr_t attributes;
 	long *done, sum = 0, before;
@@ -76,8 +78,8 @@ int main(int argc, char **argv)
 	seconds = limit_seconds(&limit);
 	for (long i = 0; i < threads; i++)
 		sum += done[i];
-	printf("{\"program\":\"arenas\",\"seconds\":%.6f,\"allocations\":%ld,\"faults\":%ld}\n", seconds,
-	       sum, faults() - before);
+	printf("{\"program\":\"arenas\",\"seconds\":%.6f,\"allocations\":%ld,\"faults\":%ld}\n",
+	       seconds, sum, faults() - before);
 	fflush(stdout);
 	if (hold)
 		pause();
