@@ -4,6 +4,7 @@ module teescope/cluster
 go 1.26.0
 
 require (
+	golang.org/x/net v0.47.0
 	golang.org/x/sys v0.38.0
 	helm.sh/helm/v3 v3.19.5
 	k8s.io/api v0.34.4
@@ -160,7 +161,6 @@ require (
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.45.0 // indirect
 	golang.org/x/exp v0.0.0-20240719175910-8a7402abbf56 // indirect
-	golang.org/x/net v0.47.0 // indirect
 	golang.org/x/oauth2 v0.30.0 // indirect
 	golang.org/x/sync v0.18.0 // indirect
 	golang.org/x/term v0.37.0 // indirect

@@ -58,6 +58,8 @@ kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: /node/ca.crt}}
 authorization: {mode: Webhook}
 cgroupDriver: cgroupfs
+clusterDNS: [` + nodeIP + `]
+clusterDomain: ` + clusterDomain + `
 containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock"
 localStorageCapacityIsolation: false
 makeIPTablesUtilChains: false

@@ -17,6 +17,7 @@ import (
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,11 +26,13 @@ import (
 const realValues = `
 image: {pullPolicy: Never}
 agent: {config: {overhead: {budget: %s}}}
-server: {enabled: true, kubernetesPods: {enabled: true, labels: [team]}, persistence: {enabled: false}, config: {interval: 1s}}`
+server: {enabled: true, kubernetesPods: {enabled: true, labels: [team]}, persistence: {storageClass: ` + storageClass + `}, config: {interval: 1s}}`
 
 // TestNode runs the chart on a node with a kubelet: an agent and a server as pods, from the image that is released.
 func TestNode(t *testing.T) {
 	n := startNode(t)
+	serveNames(t)
+	volume(t, n)
 	before := n.run(listFiles)
 	const ns = "observe"
 	i := install(t, ns, fmt.Sprintf(realValues, "100%"))
@@ -49,6 +52,8 @@ func TestNode(t *testing.T) {
 	t.Run("replicas", func(t *testing.T) { replicas(t, at, carts) })
 	t.Run("short pod", func(t *testing.T) { short(t, at) })
 	t.Run("API server away", func(t *testing.T) { away(t, at, carts) })
+	t.Run("helm test", func(*testing.T) { i.test() })
+	t.Run("volume", func(t *testing.T) { at = restarted(t, n, i, at, server) })
 	t.Run("upgrade", func(t *testing.T) {
 		i.upgrade(fmt.Sprintf(realValues, "3%"))
 		eventually(t, "another agent", func(ctx context.Context) error {
@@ -71,8 +76,64 @@ func TestNode(t *testing.T) {
 // listFiles lists the files of the node that neither containerd nor the kubelet writes, and pinned eBPF objects.
 const listFiles = `find / /run /tmp /dev/shm /sys/fs/bpf -xdev ! -path '/run/containerd*' ! -path '/run/netns*' ! -path '/var/log/*' | sort -u`
 
+// storageClass is that of the volume of the node, and volumeDir its directory.
+const storageClass, volumeDir = "local", "/var/lib/volume"
+
+// volume makes a volume on the node. Its directory belongs to root, as that of a new file system.
+func volume(t *testing.T, n *node) {
+	t.Helper()
+	n.run("mkdir -m 755 " + volumeDir)
+	volumes := cluster.clients.CoreV1().PersistentVolumes()
+	made, err := volumes.Create(t.Context(), &core.PersistentVolume{
+		ObjectMeta: meta.ObjectMeta{Name: "on-" + realNode},
+		Spec: core.PersistentVolumeSpec{
+			Capacity: core.ResourceList{core.ResourceStorage: resource.MustParse("8Gi")}, AccessModes: []core.PersistentVolumeAccessMode{core.ReadWriteOnce},
+			StorageClassName: storageClass, PersistentVolumeReclaimPolicy: core.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource: core.PersistentVolumeSource{Local: &core.LocalVolumeSource{Path: volumeDir}},
+			NodeAffinity: &core.VolumeNodeAffinity{Required: &core.NodeSelector{NodeSelectorTerms: []core.NodeSelectorTerm{{
+				MatchExpressions: []core.NodeSelectorRequirement{{Key: core.LabelHostname, Operator: core.NodeSelectorOpIn, Values: []string{realNode}}},
+			}}}},
+		},
+	}, meta.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := volumes.Delete(context.Background(), made.Name, meta.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// restarted deletes the pod of the server. The next one has the samples of the one before, on the volume. It returns its address.
+func restarted(t *testing.T, n *node, i *installation, at string, old core.Pod) string {
+	if files := n.run("ls " + volumeDir + "/tsdb"); !strings.Contains(files, "wal") {
+		t.Fatalf("the database is not on the volume, which has %q", files)
+	}
+	// 1 if there is a sample. The sample itself is 0 if the machine was too busy for that scrape.
+	stored := fmt.Sprintf(`up{instance="real"} @ %.0f >= bool 0`, value(t, at, `timestamp(up{instance="real"})`))
+	has(t, at, stored, []string{"instance"}, "real 1")
+	if err := cluster.clients.CoreV1().Pods(i.namespace).Delete(t.Context(), old.Name, meta.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another pod of the server", func(ctx context.Context) error {
+		p, err := cluster.clients.CoreV1().Pods(i.namespace).Get(ctx, old.Name, meta.GetOptions{})
+		if err == nil && (p.UID == old.UID || !isReady(*p)) {
+			err = fmt.Errorf("it is %s: %s", p.Status.Phase, describe([]core.Pod{*p}))
+		}
+		if err == nil {
+			at = "http://" + p.Status.PodIP + ":9750"
+		}
+		return err
+	})
+	has(t, at, stored, []string{"instance"}, "real 1")
+	has(t, at, `up{instance="real"}`, []string{"instance"}, "real 1")
+	return at
+}
+
 // uninstalled removes the release. The node has the files that it had before, and nothing of the pods is left: no process, no
-// control group, no directory of the kubelet, and no file descriptor of an eBPF program or map. The pods of others still run.
+// control group, no directory of the kubelet, and no file descriptor of an eBPF program or map. The pods of others still run. The
+// volume stays until its claim is deleted as docs/user/kubernetes.md says.
 func uninstalled(t *testing.T, n *node, i *installation, before string) {
 	pods, err := i.pods(t.Context())
 	if err != nil {
@@ -102,6 +163,20 @@ func uninstalled(t *testing.T, n *node, i *installation, before string) {
 			return fmt.Errorf("left: %s", left)
 		}
 		return nil
+	})
+	claims, labelled := cluster.clients.CoreV1().PersistentVolumeClaims(i.namespace), meta.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + releaseName}
+	if left, err := claims.List(t.Context(), labelled); err != nil || len(left.Items) != 1 || left.Items[0].Status.Phase != core.ClaimBound {
+		t.Errorf("the claim of the volume does not stay: %+v, %v", left.Items, err)
+	}
+	if err := claims.DeleteCollection(t.Context(), meta.DeleteOptions{}, labelled); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the volume to be released", func(ctx context.Context) error {
+		v, err := cluster.clients.CoreV1().PersistentVolumes().Get(ctx, "on-"+realNode, meta.GetOptions{})
+		if err == nil && v.Status.Phase != core.VolumeReleased {
+			err = fmt.Errorf("it is %s", v.Status.Phase)
+		}
+		return err
 	})
 	was, is := strings.Fields(before), strings.Fields(n.run(listFiles))
 	for _, file := range is {

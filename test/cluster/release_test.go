@@ -142,6 +142,27 @@ func (i *installation) upgrade(text string) {
 	}
 }
 
+// test runs the tests of the release, as helm test does.
+func (i *installation) test() {
+	i.t.Helper()
+	run := action.NewReleaseTesting(i.config)
+	run.Namespace, run.Timeout = i.namespace, startWithin
+	tested, err := run.Run(releaseName)
+	if err != nil {
+		var logs strings.Builder
+		i.t.Fatalf("helm test: %v, reading the logs: %v\n%s", err, run.GetPodLogs(&logs, tested), &logs)
+	}
+	passed := 0
+	for _, h := range tested.Hooks {
+		if slices.Contains(h.Events, release.HookTest) && h.LastRun.Phase == release.HookPhaseSucceeded {
+			passed++
+		}
+	}
+	if passed != 1 {
+		i.t.Errorf("helm test: %d tests have passed", passed)
+	}
+}
+
 // uninstall removes the release, unless that has happened.
 func (i *installation) uninstall() {
 	i.t.Helper()
