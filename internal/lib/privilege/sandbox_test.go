@@ -3,6 +3,7 @@
 package privilege
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -213,6 +215,47 @@ func TestSeccompOfASupervisor(t *testing.T) {
 		status, err := os.ReadFile("/proc/self/status")
 		if err != nil || !strings.Contains(string(status), "CapEff:\t0000000000000004\n") && os.Geteuid() == 0 {
 			t.Errorf("other capabilities than CAP_DAC_READ_SEARCH are effective (%v):\n%s", err, status)
+		}
+	})
+}
+
+// A part that a supervisor starts again has the supervisor's filter from its start, and drops its own privileges in all threads. In a binary
+// with C code, libcap signals each thread for that.
+func TestAPartDropsPrivilegesUnderASupervisor(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("there is no filter for this processor")
+	}
+	const again = "PRIVILEGE_PART"
+	if os.Getenv(again) != "" {
+		onThreads(t, func() {
+			if err := DieWithParent(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Drop(Server); err != nil {
+				t.Fatal(err)
+			}
+			if err := Seccomp(Server); err != nil {
+				t.Fatal(err)
+			}
+		}, func() error {
+			_, _, err := unix.Syscall(unix.SYS_TKILL, uintptr(unix.Gettid()), 0, 0)
+			return want("a signal to a thread", err, unix.EPERM)
+		})
+		return
+	}
+	inChild(t, func(t *testing.T) {
+		if _, err := Drop(Supervisor); err != nil {
+			t.Fatal(err)
+		}
+		if err := Seccomp(Supervisor); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // it ends what hangs
+		defer cancel()
+		part := exec.CommandContext(ctx, "/proc/self/exe", "-test.run", pattern(t.Name()))
+		part.Env = append(os.Environ(), again+"=1")
+		if out, err := part.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
 		}
 	})
 }

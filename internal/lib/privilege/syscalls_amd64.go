@@ -74,10 +74,10 @@ func starting() []rule {
 		{unix.SYS_CLONE3, unix.ENOSYS, nil},
 		{unix.SYS_SOCKET, unix.EAFNOSUPPORT, families},
 	}
-	// Go starts programs with clone and execve, and signals them by pidfd_send_signal.
-	return append(rules, never(slices.DeleteFunc(dangerous(), func(call uint32) bool {
-		return call == unix.SYS_EXECVE || call == unix.SYS_PIDFD_SEND_SIGNAL
-	})...)...)
+	// Go starts programs with clone and execve, and signals them by pidfd_send_signal. In a binary with C code, libcap drops the privileges
+	// of a part by a signal to each of its threads, and waits for ever if tkill is refused.
+	needed := []uint32{unix.SYS_EXECVE, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_TKILL}
+	return append(rules, never(slices.DeleteFunc(dangerous(), func(call uint32) bool { return slices.Contains(needed, call) })...)...)
 }
 
 // readOnly refuses calls that change files, for a process that only reads. The flags of openat2 are in memory, which a
