@@ -33,7 +33,7 @@ type Registry struct {
 	families   own
 	spare      spare
 
-	began []atomic.Int64 // by collector: when the run that has not ended began, in Unix nanoseconds, else 0
+	began []atomic.Pointer[time.Time] // by collector: when the run that has not ended began, else nil
 
 	mu    sync.Mutex      // one scrape at a time
 	busy  []chan struct{} // by collector: closed when its last run has ended, nil before the first
@@ -62,7 +62,7 @@ func newOwn() own {
 func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
 	return &Registry{
 		log: log, collectors: collectors, timeout: timeout, families: newOwn(),
-		began: make([]atomic.Int64, len(collectors)),
+		began: make([]atomic.Pointer[time.Time], len(collectors)),
 		busy:  make([]chan struct{}, len(collectors)), count: make([]int, len(collectors)),
 	}
 }
@@ -128,8 +128,8 @@ var errBusy = errors.New("still busy with an earlier scrape")
 func (r *Registry) one(i int, c Collector) []prometheus.Metric {
 	start := time.Now()
 	samples, err := r.run(i, c)
-	if earlier := r.began[i].Load(); earlier != 0 { // it has not ended
-		start = time.Unix(0, earlier)
+	if earlier := r.began[i].Load(); earlier != nil { // it has not ended
+		start = *earlier
 	}
 	success := 1.0
 	if err != nil {
@@ -159,12 +159,13 @@ func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 	r.busy[i] = done
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	r.began[i].Store(time.Now().UnixNano())
+	now := time.Now()
+	r.began[i].Store(&now)
 	var err error
 	b := buffer{samples: make([]prometheus.Metric, 0, r.count[i]+r.count[i]/8+8)}
 	go func() {
 		defer close(done)
-		defer r.began[i].Store(0)
+		defer r.began[i].Store(nil)
 		err = contained(ctx, c, b.add)
 	}()
 	select {
@@ -184,7 +185,7 @@ const hangsAfter = 15 * timeout
 func (r *Registry) Hangs() error {
 	var names []string
 	for i, c := range r.collectors {
-		if began := r.began[i].Load(); began != 0 && time.Since(time.Unix(0, began)) > hangsAfter {
+		if began := r.began[i].Load(); began != nil && time.Since(*began) > hangsAfter {
 			names = append(names, c.Name())
 		}
 	}
