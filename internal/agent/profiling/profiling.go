@@ -135,7 +135,7 @@ type Sampler struct {
 	every      int
 	kept       map[stackKey][]uint64 // of OffCPU: a wait may end long after its stack was drained
 	functions  *bpf.UserProbe        // of OCalls and ECalls
-	users      *fileUsers            // of OCalls and ECalls; nil if the kernel does not know them
+	users      *fileUsers            // of OCalls and ECalls; nil for other events
 	attached   []string              // the programs of an event on tracepoints
 	unseen     []string
 	cleared    uint64          // calls and waits that forgetAll has removed

@@ -33,7 +33,11 @@ func (t *Table) lookUp(addresses []uint64) (found []symbols.KernelSymbol, shown 
 	if err := t.kallsyms.Rewind(); err != nil {
 		return nil, false, fmt.Errorf("reading the kernel's symbols: %w", err)
 	}
-	return symbols.Kallsyms(t.kallsyms, addresses)
+	found, shown, err = symbols.Kallsyms(t.kallsyms, addresses)
+	if err != nil {
+		return nil, false, fmt.Errorf("reading the kernel's symbols: %w", err) // a function may end later than the part that was read shows
+	}
+	return found, shown, nil
 }
 
 // lookAfter is the time after which addresses of the kernel without a name are looked for again: a module may have been loaded there.
@@ -73,7 +77,7 @@ func (t *Table) resolveKernel(list []int, locations []Location, names []Name) {
 		if names[i].Reason = foreign; err != nil || !shown {
 			names[i].Reason = hidden
 		}
-		if t.Remember {
+		if t.Remember && err == nil {
 			t.nameless[all[k]] = names[i].Reason
 		}
 	}
