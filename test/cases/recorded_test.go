@@ -3,7 +3,6 @@
 package cases
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -399,36 +398,20 @@ func (r recording) counted(metric, workload string) (total float64) {
 
 var trim = flag.Bool("trim", false, "remove from the recordings what no rule reads, and what they say about the machine")
 
-// A listener notes the metrics that are read.
-type listener struct {
-	query.Source
-	reads map[string]bool
-}
-
-func (l *listener) note(expr string) {
-	for _, name := range promql.Metrics(expr) {
-		l.reads[name] = true
-	}
-}
-
-func (l *listener) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
-	l.note(expr)
-	return l.Source.Instant(ctx, expr, at)
-}
-
-func (l *listener) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
-	l.note(expr)
-	return l.Source.Range(ctx, expr, start, end, step)
-}
-
 // TestRecordingsHaveWhatRulesRead: recordings have no series that an analysis does not read. Such series are large, and name disks, networks
 // and folders of the machine.
 func TestRecordingsHaveWhatRulesRead(t *testing.T) {
 	reads := make(map[string]bool)
 	all := recorded(t)
 	for _, r := range all {
-		r.source = &listener{r.source, reads}
+		a := &asked{Source: r.source, queries: map[string]bool{}}
+		r.source = a
 		r.judge(t, r.window(), r.end)
+		for expr := range a.queries {
+			for _, name := range promql.Metrics(expr) {
+				reads[name] = true
+			}
+		}
 	}
 	needless := func(s *run.Series) bool { return !reads[s.Name] }
 	for _, r := range all {

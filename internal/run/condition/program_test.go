@@ -3,7 +3,6 @@
 package condition
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/proctest"
 )
 
 func TestProgram(t *testing.T) {
@@ -44,26 +45,11 @@ func TestProgram(t *testing.T) {
 
 // The libraries of a process that runs have the build IDs that readelf shows.
 func TestLibraries(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "echo ready; read line")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
+	p := proctest.Start(t, exec.Command("sh", "-c", "echo ready; read line"))
+	if _, err := p.Out.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = stdin.Close()
-		_ = cmd.Wait() // read fails
-	}()
-	if _, err := io.ReadFull(stdout, make([]byte, len("ready"))); err != nil {
-		t.Fatal(err)
-	}
-	s, err := OfProcess(ThisHost(), cmd.Process.Pid)
+	s, err := OfProcess(ThisHost(), p.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
